@@ -1,0 +1,217 @@
+package sdk
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/sluicehost/sluice/sdk/ggml"
+	"github.com/sluicehost/sluice/sdk/program"
+)
+
+// Metadata reads a GGUF header. Its readers are sticky: a missing or mistyped
+// key yields a zero value and is remembered, so a plugin reads all it needs in
+// straight lines and asks Err once. Keys are given without the architecture's
+// prefix: U32("block_count") reads lfm2moe.block_count in an lfm2moe file.
+type Metadata struct {
+	arch    string
+	vocab   uint64
+	values  map[string]*program.Value
+	tensors map[string]Tensor
+	reasons []string
+}
+
+// Tensor is one row of the file's tensor table.
+type Tensor struct {
+	Name string
+	Type ggml.Type
+	Dims []uint64 // ne0, the contiguous one, first
+}
+
+// NewMetadata reads the header as it came from the host.
+func NewMetadata(h *program.Header) *Metadata {
+	m := &Metadata{values: map[string]*program.Value{}, tensors: map[string]Tensor{}, vocab: h.GetVocab()}
+	for _, kv := range h.GetMetadata() {
+		m.values[kv.GetKey()] = kv.GetValue()
+	}
+	for _, t := range h.GetTensors() {
+		m.tensors[t.GetName()] = Tensor{Name: t.GetName(), Type: ggml.Type(t.GetType()), Dims: t.GetDims()}
+	}
+	m.arch = m.values["general.architecture"].GetString_()
+	return m
+}
+
+// Architecture is the file's general.architecture.
+func (m *Metadata) Architecture() string { return m.arch }
+
+// Vocab is the number of the tokenizer's tokens.
+func (m *Metadata) Vocab() int { return int(min(m.vocab, math.MaxInt32)) }
+
+// Tensor looks a tensor up by its GGUF name.
+func (m *Metadata) Tensor(name string) (Tensor, bool) {
+	t, ok := m.tensors[name]
+	return t, ok
+}
+
+// Has reports whether the file has the architecture's key.
+func (m *Metadata) Has(key string) bool {
+	_, ok := m.values[m.arch+"."+key]
+	return ok
+}
+
+// Refuse remembers a reason why the file can't be run; it should name a key or tensor.
+func (m *Metadata) Refuse(format string, args ...any) {
+	m.reasons = append(m.reasons, fmt.Sprintf(format, args...))
+}
+
+// Err is nil where everything read so far was there and nothing was refused,
+// else a *Refusal with every reason.
+func (m *Metadata) Err() error {
+	if len(m.reasons) == 0 {
+		return nil
+	}
+	return &Refusal{Reasons: slices.Clone(m.reasons)}
+}
+
+// read finds a key and converts it; a missing one is a reason unless optional.
+func read[T any](m *Metadata, key string, want string, optional bool, convert func(*program.Value) (T, bool)) (T, bool) {
+	var zero T
+	full := m.arch + "." + key
+	v, ok := m.values[full]
+	if !ok {
+		if !optional {
+			m.Refuse("key %s is missing: want %s", full, want)
+		}
+		return zero, false
+	}
+	out, ok := convert(v)
+	if !ok {
+		m.Refuse("key %s: have %s, want %s", full, describe(v), want)
+		return zero, false
+	}
+	return out, true
+}
+
+// scalar makes a reader with and without a default from a conversion.
+func scalar[T any](m *Metadata, key, want string, def []T, convert func(*program.Value) (T, bool)) T {
+	if v, ok := read(m, key, want, len(def) > 0, convert); ok || len(def) == 0 {
+		return v
+	}
+	return def[0]
+}
+
+// Int reads a non-negative integer that fits 31 bits; with a default the key may be absent.
+func (m *Metadata) Int(key string, def ...int) int {
+	return scalar(m, key, "an integer from 0 to 2147483647", def, asInt)
+}
+
+// Float reads a finite number; with a default the key may be absent.
+func (m *Metadata) Float(key string, def ...float64) float64 {
+	return scalar(m, key, "a finite number", def, asFloat)
+}
+
+// Bool reads a boolean; with a default the key may be absent.
+func (m *Metadata) Bool(key string, def ...bool) bool {
+	return scalar(m, key, "true or false", def, asBool)
+}
+
+// Ints reads an array of n integers, or one integer for all n.
+func (m *Metadata) Ints(key string, n int, def ...int) []int {
+	return list(m, key, "integers", n, def, asInt)
+}
+
+// Floats reads an array of n numbers, or one number for all n.
+func (m *Metadata) Floats(key string, n int, def ...float64) []float64 {
+	return list(m, key, "numbers", n, def, asFloat)
+}
+
+// Bools reads an array of n booleans, or one boolean for all n.
+func (m *Metadata) Bools(key string, n int, def ...bool) []bool {
+	return list(m, key, "booleans", n, def, asBool)
+}
+
+// list reads an array of at least n values, or a scalar repeated n times. It
+// always returns n values.
+func list[T any](m *Metadata, key, what string, n int, def []T, convert func(*program.Value) (T, bool)) []T {
+	n = max(0, min(n, maxList))
+	want := fmt.Sprintf("%d %s, or one for all", n, what)
+	out, ok := read(m, key, want, len(def) > 0, func(v *program.Value) ([]T, bool) {
+		if one, ok := convert(v); ok {
+			return slices.Repeat([]T{one}, n), true
+		}
+		values := v.GetArray().GetValues()
+		if v.GetArray() == nil || len(values) < n {
+			return nil, false
+		}
+		out := make([]T, n)
+		for i := range out {
+			if out[i], ok = convert(values[i]); !ok {
+				return nil, false
+			}
+		}
+		return out, true
+	})
+	if ok {
+		return out
+	}
+	if len(def) > 0 {
+		return slices.Repeat([]T{def[0]}, n)
+	}
+	return make([]T, n)
+}
+
+// maxList bounds the arrays that a hostile block_count can make us allocate.
+const maxList = 1 << 16
+
+func asInt(v *program.Value) (int, bool) {
+	switch is := v.GetIs().(type) {
+	case *program.Value_Uint:
+		return int(is.Uint), is.Uint <= math.MaxInt32
+	case *program.Value_Int:
+		return int(is.Int), is.Int >= 0 && is.Int <= math.MaxInt32
+	}
+	return 0, false
+}
+
+func asFloat(v *program.Value) (float64, bool) {
+	switch is := v.GetIs().(type) {
+	case *program.Value_Float:
+		return is.Float, !math.IsNaN(is.Float) && !math.IsInf(is.Float, 0)
+	case *program.Value_Uint:
+		return float64(is.Uint), true
+	case *program.Value_Int:
+		return float64(is.Int), true
+	}
+	return 0, false
+}
+
+func asBool(v *program.Value) (bool, bool) {
+	switch is := v.GetIs().(type) {
+	case *program.Value_Bool:
+		return is.Bool, true
+	case *program.Value_Uint:
+		return is.Uint == 1, is.Uint <= 1
+	case *program.Value_Int:
+		return is.Int == 1, is.Int == 0 || is.Int == 1
+	}
+	return false, false
+}
+
+// describe says what a value is, shortly, for an error.
+func describe(v *program.Value) string {
+	switch is := v.GetIs().(type) {
+	case *program.Value_Uint:
+		return fmt.Sprint(is.Uint)
+	case *program.Value_Int:
+		return fmt.Sprint(is.Int)
+	case *program.Value_Float:
+		return fmt.Sprint(is.Float)
+	case *program.Value_Bool:
+		return fmt.Sprint(is.Bool)
+	case *program.Value_String_:
+		return fmt.Sprintf("the string %.40q", is.String_)
+	case *program.Value_Array:
+		return fmt.Sprintf("an array of %d", len(is.Array.GetValues()))
+	}
+	return "nothing"
+}

@@ -1,0 +1,110 @@
+package sdk
+
+import (
+	"fmt"
+
+	"github.com/sluicehost/sluice/sdk/layer"
+	"github.com/sluicehost/sluice/sdk/program"
+)
+
+// Plan asks an architecture for the plan of a file: its facts, weights, expert
+// records, embedding, rope tables and chat. The error is a *Refusal where the
+// file can't be run.
+func Plan(a Architecture, h *program.Header) (*program.Plan, error) {
+	m := NewMetadata(h)
+	model, err := configure(a, m)
+	if err != nil {
+		return nil, err
+	}
+	f := model.Facts()
+	plan := &program.Plan{Model: &program.Model{
+		Architecture: m.Architecture(),
+		Layers:       uint32(f.Layers),
+		Hidden:       uint32(f.Hidden),
+		Vocab:        uint32(f.Vocab),
+		Experts:      uint32(f.Experts),
+		TopK:         uint32(f.TopK),
+		Context:      uint32(f.Context),
+	}}
+	if err := layer.Plan(h, plan, model.Encode); err != nil {
+		return nil, refuse(err)
+	}
+	if c, ok := model.(ModelWithChat); ok {
+		plan.Chat = chatMessage(c.Chat())
+	}
+	return plan, nil
+}
+
+// Encode asks an architecture for its program over weights that the host has placed.
+func Encode(a Architecture, req *program.EncodeRequest) (*program.Program, error) {
+	model, err := configure(a, NewMetadata(req.GetHeader()))
+	if err != nil {
+		return nil, err
+	}
+	prog, err := layer.Encode(req, model.Encode)
+	if err != nil {
+		return nil, refuse(err)
+	}
+	return prog, nil
+}
+
+// configure runs the author's Configure; what its readers missed counts even
+// where the author forgot to ask Err.
+func configure(a Architecture, m *Metadata) (Model, error) {
+	d := a.Describe()
+	if !d.runs(m.Architecture()) {
+		return nil, &Refusal{Reasons: []string{fmt.Sprintf(
+			"key general.architecture: have %q, plugin %s runs %q", m.Architecture(), d.Name, d.architectures())}}
+	}
+	model, err := a.Configure(m)
+	if merr := m.Err(); merr != nil {
+		return nil, merr
+	}
+	if err != nil {
+		return nil, refuse(err)
+	}
+	return model, nil
+}
+
+// refuse makes any error of the author's a refusal, so that it reaches the user as one.
+func refuse(err error) error {
+	if r, ok := err.(*Refusal); ok { //nolint:errorlint // only a bare refusal passes unchanged
+		return r
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		r := &Refusal{}
+		for _, e := range many.Unwrap() {
+			r.Reasons = append(r.Reasons, e.Error())
+		}
+		return r
+	}
+	return &Refusal{Reasons: []string{err.Error()}}
+}
+
+func (d Description) architectures() []string {
+	if len(d.Architectures) == 0 {
+		return []string{d.Name}
+	}
+	return d.Architectures
+}
+
+func (d Description) runs(architecture string) bool {
+	for _, a := range d.architectures() {
+		if a == architecture {
+			return true
+		}
+	}
+	return false
+}
+
+func chatMessage(c Chat) *program.Chat {
+	return &program.Chat{
+		Template:         c.Template,
+		Stop:             c.Stop,
+		ThinkOpen:        c.ThinkOpen,
+		ThinkClose:       c.ThinkClose,
+		ThinkPreamble:    c.ThinkPreamble,
+		OpensThinking:    c.OpensThinking,
+		ThinkingOptional: c.ThinkingOptional,
+	}
+}
