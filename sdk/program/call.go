@@ -106,3 +106,7 @@ func (c *Call) Unit(slot, variable string, p [4]uint32, g uint64) [32]float64 {
 	t := ggml.Type(c.kernel.Types[slot])
 	return ggml.Unit(t, c.memory[variable].Form, p, g)
 }
+
+// Has reports whether the kernel has a variable of that name: which of its
+// library choices it was built with shows in its bindings.
+func (c *Call) Has(name string) bool { return c.memory[name] != nil }
