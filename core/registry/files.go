@@ -23,17 +23,7 @@ func (s *parser) file(n *yaml.Node) File {
 	keys["revision"] = s.into(&f.Revision, what+": revision", revisionForm)
 	keys["verified"] = s.into(&verified, what+": verified", verifiedForm)
 	keys["notes"] = s.into(&f.Notes, what+": notes", noteForm)
-	keys["parts"] = func(n *yaml.Node) {
-		s.list(n, what+": parts", func(n *yaml.Node) {
-			var p Part
-			s.mapping(n, what+": part", s.partFields(&p, what+": part"), "file", "size", "sha256")
-			f.Parts = append(f.Parts, p)
-			s.part(n, p)
-		})
-		if len(n.Content) == 0 {
-			s.fault(n, "%s: parts: have none, want at least one", what)
-		}
-	}
+	keys["parts"] = func(n *yaml.Node) { f.Parts = s.parts(n, what) }
 	required := []string{"name", "architecture", "verified"}
 	if hasKey(n, "repo") || hasKey(n, "revision") {
 		required = append(required, "repo", "revision")
@@ -58,6 +48,21 @@ func (s *parser) file(n *yaml.Node) File {
 		}
 	}
 	return f
+}
+
+// parts reads the files of a split model.
+func (s *parser) parts(n *yaml.Node, what string) []Part {
+	var out []Part
+	s.list(n, what+": parts", func(n *yaml.Node) {
+		var p Part
+		s.mapping(n, what+": part", s.partFields(&p, what+": part"), "file", "size", "sha256")
+		out = append(out, p)
+		s.part(n, p)
+	})
+	if len(n.Content) == 0 {
+		s.fault(n, "%s: parts: have none, want at least one", what)
+	}
+	return out
 }
 
 // partFields are the keys of one file of a model.
