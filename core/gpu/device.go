@@ -1,0 +1,170 @@
+package gpu
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Device is an open GPU. Its methods may be called from any goroutine; after Close they return ErrClosed, after the driver
+// took the device away ErrLost.
+type Device struct {
+	info   Info
+	limits Limits
+	memory ledger
+
+	reqs   chan *request // to the owner; unbuffered, so a request taken is a request answered
+	quit   chan struct{} // closed when the owner has gone
+	free   sync.Pool     // of *request
+	reader reader
+
+	// The rest belongs to the owner goroutine.
+	n       native
+	waiting []*request // maps and syncs to be finished by polling
+	since   time.Time  // when the oldest of the current waits began
+	live    map[releaser]struct{}
+	unsent  uint64 // bytes given to the queue's own writes since the last submit
+	closing bool
+}
+
+// releaser is an object with memory in the library.
+type releaser interface{ release() }
+
+// Info says which GPU this is.
+func (d *Device) Info() Info { return d.info }
+
+// Limits says what the GPU allows.
+func (d *Device) Limits() Limits { return d.limits }
+
+func newDevice(n native, info Info, limits Limits) *Device {
+	d := &Device{
+		info: info, limits: limits, n: n,
+		reqs: make(chan *request), quit: make(chan struct{}), live: map[releaser]struct{}{},
+	}
+	d.free.New = func() any { return &request{done: make(chan struct{}, 1)} }
+	d.reader.turn = make(chan struct{}, 1)
+	go d.own()
+	return d
+}
+
+// request is one call on its way through the owner. Hot calls have fields of their own, so that they allocate nothing.
+type request struct {
+	op   func(*Device, *request) error // errWait: answered later, by polling
+	call func() error                  // for op runCall
+	cmds []*Commands                   // for op runSubmit
+	buf  *Buffer                       // for writes and maps
+	off  uint64
+	data []byte
+	err  error
+	done chan struct{}
+}
+
+// runCall is the op of everything that is not hot.
+func runCall(_ *Device, r *request) error { return r.call() }
+
+// do runs f on the owner.
+func (d *Device) do(f func() error) error {
+	r := d.request(runCall)
+	r.call = f
+	return d.send(r)
+}
+
+func (d *Device) request(op func(*Device, *request) error) *request {
+	r := d.free.Get().(*request)
+	r.op = op
+	return r
+}
+
+// send hands r to the owner, waits for the answer, and gives r back to the free list.
+func (d *Device) send(r *request) error {
+	select {
+	case d.reqs <- r:
+	case <-d.quit:
+		return ErrClosed
+	}
+	<-r.done
+	return d.recycle(r)
+}
+
+func (d *Device) recycle(r *request) error {
+	err := r.err
+	clear(r.cmds)
+	r.op, r.call, r.cmds, r.buf, r.data, r.err = nil, nil, r.cmds[:0], nil, nil, nil
+	d.free.Put(r)
+	return err
+}
+
+// own is the owner goroutine. It is not locked to a thread: the library needs none, and a locked one costs two thread
+// switches per call (see BenchmarkOwner).
+func (d *Device) own() {
+	defer close(d.quit)
+	for !d.closing {
+		if len(d.waiting) == 0 {
+			d.serve(<-d.reqs)
+			continue
+		}
+		select {
+		case r := <-d.reqs:
+			d.serve(r)
+		default:
+			d.poll()
+		}
+	}
+}
+
+func (d *Device) serve(r *request) {
+	if d.n.lost() {
+		r.err = d.lostError()
+	} else {
+		r.err = r.op(d, r)
+	}
+	if r.err != errWait {
+		r.done <- struct{}{}
+	}
+}
+
+func (d *Device) lostError() error {
+	return fmt.Errorf("%w: %s: %s", ErrLost, d.info.Name, libraryText(d.n.lostText()))
+}
+
+// Close waits for nothing: it ends pending waits with ErrClosed, releases every object of the device, and the device. The
+// library itself waits there until the GPU is idle. Closing twice is fine.
+func (d *Device) Close() error {
+	r := d.request(runClose)
+	if err := d.send(r); err != nil && err != ErrClosed { //nolint:errorlint // our own value
+		return err
+	}
+	<-d.quit
+	return nil
+}
+
+func runClose(d *Device, _ *request) error {
+	for _, w := range d.waiting {
+		w.err = ErrClosed
+		w.done <- struct{}{}
+	}
+	d.waiting = nil
+	for o := range d.live {
+		o.release()
+	}
+	d.n.close()
+	d.closing = true
+	return nil
+}
+
+// created runs f, which makes an object through the binding, and returns whatever error the library raised meanwhile: the
+// binding's own scope catches validation errors, ours the rest.
+func (d *Device) created(f func() error) error {
+	d.n.begin()
+	err := f()
+	switch typ := d.n.end(); {
+	case err != nil || typ == 0:
+		return err
+	case typ == errorTypeMemory:
+		return fmt.Errorf("%w: %s", ErrOutOfMemory, libraryText(d.n.errText()))
+	}
+	return fmt.Errorf("%s", libraryText(d.n.errText()))
+}
+
+// errorTypeMemory is WGPUErrorType_OutOfMemory.
+const errorTypeMemory = 2
