@@ -1,0 +1,232 @@
+package gguf
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// The keys by which gguf-split marks the parts of a model. split.no counts
+// from 0, the number in the file's name from 1.
+const (
+	keySplitNo      = "split.no"
+	keySplitCount   = "split.count"
+	keySplitTensors = "split.tensors.count"
+)
+
+// osFile is a file that Close owns.
+type osFile struct{ *os.File }
+
+// Open opens a GGUF model at path. Where the file is a part of a split model
+// (NAME-00002-of-00003.gguf with split.count 3) it opens all parts, which lie in
+// the same folder, whichever one was named. Errors name the file and the key or
+// tensor at fault, or all parts that are missing.
+func Open(path string) (*File, error) {
+	f, err := openOne(path)
+	if err != nil {
+		return nil, err
+	}
+	count, _, err := f.Metadata.count(keySplitCount)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("gguf: %s: %w", path, err)
+	}
+	name, err := parseSplitName(path)
+	if err == nil {
+		err = name.agree(count)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("gguf: %s: %w", path, err)
+	}
+	if count < 2 { // gguf-split's merge leaves a count of 0 behind
+		return f, nil
+	}
+	return openSplit(name, f)
+}
+
+// openOne opens one file by itself.
+func openOne(path string) (*File, error) {
+	// Before opening: opening a pipe would wait for its writer.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("gguf: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("gguf: %s: have a %s, want a GGUF file: name the .gguf file itself", path, kind(info.Mode()))
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("gguf: %w", err)
+	}
+	f, err := Read(&osFile{file}, info.Size(), path)
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func kind(m os.FileMode) string {
+	if m.IsDir() {
+		return "folder"
+	}
+	return "special file"
+}
+
+// splitName is a path of the form NAME-00002-of-00003.gguf; the zero value is
+// any other path.
+type splitName struct {
+	prefix    string // up to the first number, with its dash
+	no, count uint64 // 2 and 3
+}
+
+var splitPattern = regexp.MustCompile(`^(.*-)(\d{5})-of-(\d{5})\.gguf$`)
+
+func parseSplitName(path string) (splitName, error) {
+	dir, base := filepath.Split(path)
+	m := splitPattern.FindStringSubmatch(base)
+	if m == nil {
+		return splitName{}, nil
+	}
+	s := splitName{prefix: dir + m[1]}
+	s.no, _ = strconv.ParseUint(m[2], 10, 64) // five digits
+	s.count, _ = strconv.ParseUint(m[3], 10, 64)
+	if s.no < 1 || s.no > s.count {
+		return splitName{}, fmt.Errorf("have part %d of %d in the file's name, want a number from 1 to %d: give the file its own name back", s.no, s.count, s.count)
+	}
+	return s, nil
+}
+
+// path is the path of part no, counted from 1.
+func (s splitName) path(no uint64) string {
+	return fmt.Sprintf("%s%05d-of-%05d.gguf", s.prefix, no, s.count)
+}
+
+// agree checks the name against the file's split.count.
+func (s splitName) agree(count uint64) error {
+	switch {
+	case count < 2 && s.count < 2, count == s.count:
+		return nil
+	case s.count == 0:
+		return fmt.Errorf("key %s: have %d in a file whose name is not of the form NAME-00001-of-%05d.gguf, by which its parts are found: give the parts their own names back",
+			keySplitCount, count, count)
+	case count < 2:
+		return fmt.Errorf("key %s: have none above 1, want %d as in the file's name: if this is a whole model, rename it", keySplitCount, s.count)
+	}
+	return fmt.Errorf("key %s: have %d, want %d as in the file's name: the part belongs to another model", keySplitCount, count, s.count)
+}
+
+// openSplit opens the parts beside f, which is one of them, and joins all. It
+// owns f.
+func openSplit(name splitName, f *File) (_ *File, err error) {
+	parts := make([]*File, name.count)
+	parts[name.no-1] = f
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, p := range parts {
+			if p != nil {
+				p.Close()
+			}
+		}
+	}()
+	if err := name.findAll(); err != nil {
+		return nil, err
+	}
+	for i := range parts {
+		if parts[i] != nil {
+			continue
+		}
+		if parts[i], err = openOne(name.path(uint64(i) + 1)); err != nil {
+			return nil, err
+		}
+	}
+	return join(name, parts)
+}
+
+// findAll fails where parts are missing, and names them.
+func (s splitName) findAll() error {
+	const most = 8
+	var missing []string
+	n := 0
+	for no := uint64(1); no <= s.count; no++ {
+		if _, err := os.Stat(s.path(no)); err != nil {
+			if n++; n <= most {
+				missing = append(missing, filepath.Base(s.path(no)))
+			}
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	if n > most {
+		missing = append(missing, fmt.Sprintf("and %d more", n-most))
+	}
+	return fmt.Errorf("gguf: %s: have %d of %d parts, want all in one folder, missing: %s: download them too",
+		s.path(s.no), s.count-uint64(n), s.count, strings.Join(missing, ", "))
+}
+
+// join makes one File of all parts, in order, after checking that they belong
+// together.
+func join(name splitName, parts []*File) (*File, error) {
+	whole := &File{Version: parts[0].Version, Metadata: parts[0].Metadata, byName: make(map[string]int)}
+	for i, f := range parts {
+		p := f.Parts[0]
+		if err := checkSplitKeys(f.Metadata, name, uint64(i)); err != nil {
+			return nil, fmt.Errorf("gguf: %s: %w", p.Name, err)
+		}
+		if err := whole.add(p, f.Tensors); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkSplitTensors(parts, uint64(len(whole.Tensors))); err != nil {
+		return nil, err
+	}
+	return whole, nil
+}
+
+// checkSplitKeys compares a part's split keys with its place in the file names.
+func checkSplitKeys(m *Metadata, name splitName, no uint64) error {
+	count, _, err := m.count(keySplitCount)
+	if err != nil {
+		return err
+	}
+	if err := name.agree(count); err != nil {
+		return err
+	}
+	have, present, err := m.count(keySplitNo)
+	if err != nil {
+		return err
+	}
+	if !present {
+		return fmt.Errorf("key %s: have none, want %d: split the model again", keySplitNo, no)
+	}
+	if have != no {
+		return fmt.Errorf("key %s: have %d, want %d for part %d of %d: give the parts their own names back", keySplitNo, have, no, no+1, name.count)
+	}
+	return nil
+}
+
+// checkSplitTensors compares each part's split.tensors.count with the sum. Only
+// the first part must have it, as in llama.cpp.
+func checkSplitTensors(parts []*File, total uint64) error {
+	for i, f := range parts {
+		have, present, err := f.Metadata.count(keySplitTensors)
+		switch {
+		case err != nil:
+		case !present && i == 0:
+			err = fmt.Errorf("key %s: have none, want %d: split the model again", keySplitTensors, total)
+		case present && have != total:
+			err = fmt.Errorf("key %s: have %d, want %d, the tensors of all parts: the parts are not of one model", keySplitTensors, have, total)
+		}
+		if err != nil {
+			return fmt.Errorf("gguf: %s: %w", f.Parts[0].Name, err)
+		}
+	}
+	return nil
+}
