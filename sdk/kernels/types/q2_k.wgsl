@@ -1,0 +1,86 @@
+// Q2_K: y = (d * sc) * q - dmin * m.
+// Plane 0: two words a unit: value j is bit pair j/8 of byte j%8.
+// Plane 1: a byte for values 0 to 15 and one for 16 to 31 a unit, sc in the low
+//          nibble and m in the high one.
+// Plane 2: f16 d, f16 dmin a superblock of eight units.
+
+// The two f16 at index i of the plane that starts at base.
+fn T_halves(base: u32, i: u32) -> vec2<f32> {
+  return unpack2x16float(T[base + (i >> 2u)][i & 3u]);
+}
+
+// The 16 bits at index i of the plane that starts at base, in the low half.
+fn T_u16(base: u32, i: u32) -> u32 {
+  return T[base + (i >> 3u)][(i >> 1u) & 3u] >> ((i & 1u) << 4u);
+}
+
+// The two words at index i of the plane that starts at base.
+fn T_u64(base: u32, i: u32) -> vec2<u32> {
+  let v = T[base + (i >> 1u)];
+  return select(v.xy, v.zw, vec2<bool>((i & 1u) == 1u));
+}
+
+fn T_sum(v: vec4<f32>) -> f32 {
+  return (v.x + v.y) + (v.z + v.w);
+}
+
+// The four bytes of w: in an f16's mantissa below 0x6400 they read
+// as 1024 + q.
+fn T_bytes(w: u32) -> vec4<f32> {
+  let even = unpack2x16float((w & 0x00ff00ffu) | 0x64006400u);
+  let odd = unpack2x16float(((w >> 8u) & 0x00ff00ffu) | 0x64006400u);
+  return vec4<f32>(even.x, odd.x, even.y, odd.y) - vec4<f32>(1024.0);
+}
+
+// The 32 quants of unit g.
+fn T_quants(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
+  let h = T_u64(p.x, g);
+  return array<vec4<f32>, 8>(
+    T_bytes(h.x & 0x03030303u),
+    T_bytes(h.y & 0x03030303u),
+    T_bytes((h.x >> 2u) & 0x03030303u),
+    T_bytes((h.y >> 2u) & 0x03030303u),
+    T_bytes((h.x >> 4u) & 0x03030303u),
+    T_bytes((h.y >> 4u) & 0x03030303u),
+    T_bytes((h.x >> 6u) & 0x03030303u),
+    T_bytes((h.y >> 6u) & 0x03030303u));
+}
+
+// d * sc of both halves, then dmin * m of both: all exact in f32.
+fn T_scale(p: vec4<u32>, g: u32) -> vec4<f32> {
+  let w = T_u16(p.y, g);
+  let dm = T_halves(p.z, g >> 3u);
+  return dm.xxyy * vec4<f32>((vec4<u32>(w) >> vec4<u32>(0u, 8u, 4u, 12u)) & vec4<u32>(15u));
+}
+
+fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
+  let q = T_quants(p, g);
+  let s = T_scale(p, g);
+  let m = vec4<f32>(s.z);
+  let n = vec4<f32>(s.w);
+  return array<vec4<f32>, 8>(
+    s.x * q[0] - m,
+    s.x * q[1] - m,
+    s.x * q[2] - m,
+    s.x * q[3] - m,
+    s.y * q[4] - n,
+    s.y * q[5] - n,
+    s.y * q[6] - n,
+    s.y * q[7] - n);
+}
+
+fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32 {
+  let q = T_quants(p, g);
+  let dm = T_scale(p, g);
+  var a = q[0] * x[0];
+  a = fma(q[1], x[1], a);
+  a = fma(q[2], x[2], a);
+  a = fma(q[3], x[3], a);
+  var b = q[4] * x[4];
+  b = fma(q[5], x[5], b);
+  b = fma(q[6], x[6], b);
+  b = fma(q[7], x[7], b);
+  let xa = T_sum((x[0] + x[1]) + (x[2] + x[3]));
+  let xb = T_sum((x[4] + x[5]) + (x[6] + x[7]));
+  return (dm.x * T_sum(a) - dm.z * xa) + (dm.y * T_sum(b) - dm.w * xb);
+}

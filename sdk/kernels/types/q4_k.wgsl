@@ -1,0 +1,70 @@
+// Q4_K: y = (d * sc) * q - dmin * m.
+// Plane 0: one vec4<u32> a unit: byte j holds value j in its low
+//          nibble and value j + 16 in its high one.
+// Plane 1: u8 sc, u8 m a unit (6 bits each).
+// Plane 2: f16 d, f16 dmin a superblock of eight units.
+
+// The two f16 at index i of the plane that starts at base.
+fn T_halves(base: u32, i: u32) -> vec2<f32> {
+  return unpack2x16float(T[base + (i >> 2u)][i & 3u]);
+}
+
+// The 16 bits at index i of the plane that starts at base, in the low half.
+fn T_u16(base: u32, i: u32) -> u32 {
+  return T[base + (i >> 3u)][(i >> 1u) & 3u] >> ((i & 1u) << 4u);
+}
+
+fn T_sum(v: vec4<f32>) -> f32 {
+  return (v.x + v.y) + (v.z + v.w);
+}
+
+// The low nibbles of w's four bytes: in an f16's mantissa below 0x6400
+// they read as 1024 + q.
+fn T_low(w: u32) -> vec4<f32> {
+  let even = unpack2x16float((w & 0x000f000fu) | 0x64006400u);
+  let odd = unpack2x16float(((w >> 8u) & 0x000f000fu) | 0x64006400u);
+  return vec4<f32>(even.x, odd.x, even.y, odd.y) - vec4<f32>(1024.0);
+}
+
+// The high nibbles, left where they are: below 0x5400 they read as 64 + q.
+fn T_high(w: u32) -> vec4<f32> {
+  let even = unpack2x16float((w & 0x00f000f0u) | 0x54005400u);
+  let odd = unpack2x16float(((w >> 8u) & 0x00f000f0u) | 0x54005400u);
+  return vec4<f32>(even.x, odd.x, even.y, odd.y) - vec4<f32>(64.0);
+}
+
+// The unit's scale d * sc and minimum dmin * m, both exact in f32.
+fn T_scale(p: vec4<u32>, g: u32) -> vec2<f32> {
+  let w = T_u16(p.y, g);
+  return T_halves(p.z, g >> 3u) * vec2<f32>(vec2<u32>(w & 0xffu, (w >> 8u) & 0xffu));
+}
+
+fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
+  let q = T[p.x + g];
+  let s = T_scale(p, g);
+  let m = vec4<f32>(s.y);
+  return array<vec4<f32>, 8>(
+    s.x * T_low(q.x) - m,
+    s.x * T_low(q.y) - m,
+    s.x * T_low(q.z) - m,
+    s.x * T_low(q.w) - m,
+    s.x * T_high(q.x) - m,
+    s.x * T_high(q.y) - m,
+    s.x * T_high(q.z) - m,
+    s.x * T_high(q.w) - m);
+}
+
+fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32 {
+  let q = T[p.x + g];
+  let dm = T_scale(p, g);
+  var s = T_low(q.x) * x[0];
+  s = fma(T_low(q.y), x[1], s);
+  s = fma(T_low(q.z), x[2], s);
+  s = fma(T_low(q.w), x[3], s);
+  s = fma(T_high(q.x), x[4], s);
+  s = fma(T_high(q.y), x[5], s);
+  s = fma(T_high(q.z), x[6], s);
+  s = fma(T_high(q.w), x[7], s);
+  let sx = T_sum(((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7])));
+  return dm.x * T_sum(s) - dm.y * sx;
+}

@@ -1,0 +1,37 @@
+// Package types holds a WGSL snippet per ggml type: how a kernel reads one unit
+// (32 consecutive values of a row) of a weight in its GPU form. The form itself
+// is defined, packed and unpacked in sdk/ggml; the kernels that include the
+// snippets lie in sdk/kernels. Start with q4_0.wgsl.
+//
+// A snippet defines two functions, and helpers beside them:
+//
+//	fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8>
+//	fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32
+//
+// T_load is the 32 values of unit g, equal to ggml's own float32 result. T_dot
+// is their dot product with x, in natural order, summed in f32 with the scale
+// taken out of the sum. p holds the starts of the planes in T, counted in
+// vec4<u32>; unused components are not read.
+//
+// T stands for the binding, a var<storage, read> of array<vec4<u32>> which the
+// including kernel declares, and the prefix T_ for its weight slot: whoever
+// includes a snippet replaces both as whole identifiers. Nothing else is named
+// at module scope, so a kernel may include several snippets, or one twice.
+package types
+
+import (
+	"embed"
+	"strings"
+
+	"github.com/sluicehost/sluice/sdk/ggml"
+)
+
+//go:embed *.wgsl
+var snippets embed.FS
+
+// Source is the snippet of t, or false where no kernel can read t. There is one
+// for every type that ggml.Form knows.
+func Source(t ggml.Type) (string, bool) {
+	src, err := snippets.ReadFile(strings.ToLower(t.String()) + ".wgsl")
+	return string(src), err == nil
+}
