@@ -145,9 +145,11 @@ func list[T any](m *Metadata, key, what string, n int, def []T, convert func(*pr
 		}
 		out := make([]T, n)
 		for i := range out {
-			if out[i], ok = convert(values[i]); !ok {
+			v, ok := convert(values[i])
+			if !ok {
 				return nil, false
 			}
+			out[i] = v
 		}
 		return out, true
 	})

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"math"
+
+	"github.com/sluicehost/sluice/sdk"
+)
+
+// config is the shape of an lfm2moe file.
+type config struct {
+	facts     sdk.Facts
+	eps       float64
+	heads     int
+	kvHeads   []int // per layer; 0 is a short-convolution layer
+	ropeBase  float64
+	taps      int // width of the short convolution
+	denseLead int // layers before the first with routed experts
+	denseFF   int
+	expertFF  int
+}
+
+// sigmoidGating is the expert_gating_func of a sigmoid router, llama.cpp's
+// LLAMA_EXPERT_GATING_FUNC_TYPE_SIGMOID.
+const sigmoidGating = 2
+
+func readConfig(m *sdk.Metadata) (sdk.Model, error) {
+	layers := m.Int("block_count")
+	c := &config{
+		facts: sdk.Facts{
+			Layers:  layers,
+			Hidden:  m.Int("embedding_length"),
+			Vocab:   m.Int("vocab_size", m.Vocab()),
+			Experts: m.Int("expert_count"),
+			TopK:    m.Int("expert_used_count"),
+			Context: m.Int("context_length"),
+		},
+		eps:       m.Float("attention.layer_norm_rms_epsilon"),
+		heads:     m.Int("attention.head_count"),
+		kvHeads:   m.Ints("attention.head_count_kv", layers),
+		ropeBase:  m.Float("rope.freq_base", 10000),
+		taps:      m.Int("shortconv.l_cache"),
+		denseLead: m.Int("leading_dense_block_count", 0),
+		denseFF:   m.Int("feed_forward_length"),
+		expertFF:  m.Int("expert_feed_forward_length"),
+	}
+	if g := m.Int("expert_gating_func"); g != sigmoidGating {
+		m.Refuse("key lfm2moe.expert_gating_func: have %d, want %d (sigmoid)", g, sigmoidGating)
+	}
+	if c.heads < 1 || c.facts.Hidden%max(c.heads, 1) != 0 {
+		m.Refuse("key lfm2moe.attention.head_count: have %d heads, want a divisor of embedding_length %d", c.heads, c.facts.Hidden)
+	}
+	if c.denseLead >= layers {
+		m.Refuse("key lfm2moe.leading_dense_block_count: have %d of %d layers, want a layer with routed experts", c.denseLead, layers)
+	}
+	return c, m.Err()
+}
+
+func (c *config) Facts() sdk.Facts { return c.facts }
+
+// headDim is the size of an attention head.
+func (c *config) headDim() int { return c.facts.Hidden / c.heads }
+
+// scale is the factor on attention scores.
+func (c *config) scale() float64 { return 1 / math.Sqrt(float64(c.headDim())) }
