@@ -1,0 +1,176 @@
+package tokenizer
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// matcher finds special tokens in text. llama.cpp takes them one after the
+// other, the longest first, and cuts each out of what the earlier ones left;
+// with thousands of them and a long text that takes long. So an Aho-Corasick
+// automaton first finds, in one pass, which of them occur at all.
+type matcher struct {
+	specials []special // in the order of the search
+	nodes    []node    // 0 is the root
+	root     [256]int32
+}
+
+type special struct {
+	id     int32
+	text   string
+	hidden bool // only with ParseSpecial
+}
+
+// node is a state: a start of some special token's text. Children are a list.
+type node struct {
+	child, sibling int32 // 0: none
+	parent         int32
+	fail           int32 // the longest proper suffix that is a node, too
+	hit            int32 // the longest suffix that is a whole token; 0: none
+	special        int32 // the index of the token that ends here, or none
+	depth          int32
+	b              byte // the last byte of the text
+}
+
+// newMatcher takes up the control, unknown and user-defined tokens. Of texts
+// of equal length the lower id goes first.
+func newMatcher(tokens []string, types []Type) matcher {
+	m := matcher{nodes: []node{{special: none}}}
+	for id, text := range tokens {
+		if t := types[id]; text != "" && (t.hidden() || t == UserDefined) {
+			m.specials = append(m.specials, special{int32(id), text, t.hidden()})
+		}
+	}
+	slices.SortStableFunc(m.specials, func(a, b special) int { return cmp.Compare(len(b.text), len(a.text)) })
+	for i, s := range m.specials {
+		m.insert(s.text, int32(i))
+	}
+	m.link()
+	return m
+}
+
+func (m *matcher) insert(text string, index int32) {
+	n := int32(0)
+	for i := range len(text) {
+		c := m.childOf(n, text[i])
+		if c == 0 {
+			c = int32(len(m.nodes))
+			m.nodes = append(m.nodes, node{
+				sibling: m.nodes[n].child, parent: n, special: none, depth: m.nodes[n].depth + 1, b: text[i],
+			})
+			m.nodes[n].child = c
+			if n == 0 {
+				m.root[text[i]] = c
+			}
+		}
+		n = c
+	}
+	m.nodes[n].special = index
+}
+
+func (m *matcher) childOf(n int32, b byte) int32 {
+	if n == 0 {
+		return m.root[b]
+	}
+	c := m.nodes[n].child
+	for c != 0 && m.nodes[c].b != b {
+		c = m.nodes[c].sibling
+	}
+	return c
+}
+
+// link sets fail and hit, which depend on nodes of lesser depth.
+func (m *matcher) link() {
+	order := make([]int32, len(m.nodes))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(m.nodes[a].depth, m.nodes[b].depth) })
+	for _, i := range order[1:] {
+		n := &m.nodes[i]
+		if n.depth > 1 {
+			n.fail = m.step(m.nodes[n.parent].fail, n.b)
+		}
+		n.hit = m.nodes[n.fail].hit
+		if n.special != none {
+			n.hit = i
+		}
+	}
+}
+
+// step is the state after one more byte.
+func (m *matcher) step(n int32, b byte) int32 {
+	for {
+		if c := m.childOf(n, b); c != 0 || n == 0 {
+			return c
+		}
+		n = m.nodes[n].fail
+	}
+}
+
+// occurring gives the indices of the specials that are somewhere in the text,
+// in the order of the search.
+func (m *matcher) occurring(text string) []int32 {
+	if len(m.specials) == 0 {
+		return nil
+	}
+	var found []int32
+	seen := make(map[int32]bool)
+	state := int32(0)
+	for i := range len(text) {
+		state = m.step(state, text[i])
+		// Behind a hit that was seen before are only others that were.
+		for n := m.nodes[state].hit; n != 0 && !seen[n]; n = m.nodes[m.nodes[n].fail].hit {
+			seen[n] = true
+			found = append(found, m.nodes[n].special)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// fragment is a piece of text, or a token that was found in it.
+type fragment struct {
+	text string
+	id   int32 // or none
+}
+
+// partition cuts a text at its special tokens: at user-defined ones always, at
+// hidden ones if asked to.
+func (m *matcher) partition(text string, hidden bool) []fragment {
+	parts := []fragment{{text, none}}
+	for _, i := range m.occurring(text) {
+		s := m.specials[i]
+		if s.hidden && !hidden {
+			continue
+		}
+		var next []fragment
+		for _, p := range parts {
+			if p.id != none {
+				next = append(next, p)
+				continue
+			}
+			next = s.cut(next, p.text)
+		}
+		parts = next
+	}
+	return parts
+}
+
+// cut appends the fragments of a text in which this token is looked for, from
+// left to right.
+func (s special) cut(dst []fragment, text string) []fragment {
+	for text != "" {
+		i := strings.Index(text, s.text)
+		if i < 0 {
+			return append(dst, fragment{text, none})
+		}
+		if i > 0 {
+			dst = append(dst, fragment{text[:i], none})
+		}
+		dst = append(dst, fragment{"", s.id})
+		text = text[i+len(s.text):]
+	}
+	return dst
+}
