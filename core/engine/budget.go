@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sluicehost/sluice/core/gpu"
+	"github.com/sluicehost/sluice/core/stream"
+	"github.com/sluicehost/sluice/sdk/program"
+)
+
+// Budget is what a model takes on the GPU, in bytes by kind, as predicted before anything is made.
+type Budget struct {
+	Dense, KV, State, Scratch, Table, Staging, Pool uint64
+	Whole                                           uint64 // what Pool would be with every expert resident
+}
+
+// Total is the sum of all kinds.
+func (b Budget) Total() uint64 {
+	return b.Dense + b.KV + b.State + b.Scratch + b.Table + b.Staging + b.Pool
+}
+
+// ByKind is the budget in the terms of the GPU's own account.
+func (b Budget) ByKind() map[gpu.Kind]uint64 {
+	return map[gpu.Kind]uint64{gpu.Dense: b.Dense, gpu.KV: b.KV, gpu.State: b.State, gpu.Scratch: b.Scratch,
+		gpu.Table: b.Table, gpu.Staging: b.Staging, gpu.Pool: b.Pool}
+}
+
+// budget adds up what is fixed and gives the rest to the pool.
+func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
+	var b Budget
+	for _, w := range m.Weights {
+		for _, band := range w.Bands {
+			b.Dense += band.Bytes
+		}
+	}
+	for _, buf := range m.Program.Buffers {
+		n, err := program.BufferBytes(buf, uint64(m.chunk), 1, uint64(m.Context))
+		if err != nil {
+			return b, nil, fail("budget", err)
+		}
+		*b.of(buf.Class) += alignUp(n, 4)
+	}
+	b.Table = m.tableSizes().total()
+	b.Staging = m.readbackBytes()
+	groups := m.groups()
+	limit := int64(min(m.device.Limits().MaxStorageBinding, m.device.Limits().MaxBufferSize))
+	for _, g := range groups {
+		b.Whole += uint64(len(g.Layers)*g.Experts) * uint64(g.RecordBytes)
+	}
+	pool := int64(b.Whole)
+	if o.Budget > 0 {
+		pool = min(pool, int64(o.Budget)-int64(b.Total()))
+	}
+	banks, err := stream.Divide(groups, limit, max(pool, 0))
+	var small *stream.BudgetError
+	if errors.As(err, &small) {
+		return b, nil, fmt.Errorf("engine: GPU budget: have %d bytes, want at least %d: %d for the dense weights and other fixed parts, %d for the smallest expert pool: give --gpu-budget more, or less context (--ctx)",
+			o.Budget, b.Total()+uint64(small.Want), b.Total(), small.Want)
+	}
+	if err != nil {
+		return b, nil, fail("expert pool", err)
+	}
+	for _, k := range banks {
+		b.Pool += uint64(k.Slots) * uint64(k.RecordBytes)
+	}
+	return b, banks, nil
+}
+
+// of is the sum that a buffer class counts to.
+func (b *Budget) of(c program.Class) *uint64 {
+	switch c {
+	case program.Class_KV, program.Class_RING:
+		return &b.KV
+	case program.Class_STATE:
+		return &b.State
+	}
+	return &b.Scratch
+}
+
+// kindOf is the class's kind in the GPU's account.
+func kindOf(c program.Class) gpu.Kind {
+	switch c {
+	case program.Class_KV, program.Class_RING:
+		return gpu.KV
+	case program.Class_STATE:
+		return gpu.State
+	}
+	return gpu.Scratch
+}
+
+// groups are the MoE layers by record layout: layers whose records are laid out alike share banks.
+func (m *Model) groups() []stream.Group {
+	index := map[string]int{}
+	var groups []stream.Group
+	for _, r := range m.Records {
+		key := layoutKey(r)
+		i, ok := index[key]
+		if !ok {
+			i = len(groups)
+			index[key] = i
+			groups = append(groups, stream.Group{Experts: int(m.Plan.Model.Experts), Used: int(m.Plan.Model.TopK), RecordBytes: int64(r.Stride)})
+		}
+		groups[i].Layers = append(groups[i].Layers, int(r.Layer))
+	}
+	return groups
+}
+
+// layoutKey tells record layouts apart: types, rows and planes of every part.
+func layoutKey(r *program.PlacedRecord) string {
+	key := fmt.Sprint(r.Stride)
+	for _, p := range r.Parts {
+		for _, b := range p.Bands {
+			key += fmt.Sprint(";", b.Type, b.Row0, b.Rows, b.Planes)
+		}
+	}
+	return key
+}
+
+func alignUp(n, to uint64) uint64 { return (n + to - 1) / to * to }

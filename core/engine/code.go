@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/sluicehost/sluice/core/gpu"
+	"github.com/sluicehost/sluice/sdk/program"
+)
+
+// code is the program's kernels, compiled.
+type code struct {
+	pipelines []*gpu.Pipeline
+}
+
+func (c *code) release() {
+	for _, p := range c.pipelines {
+		p.Release()
+	}
+}
+
+// compile makes a pipeline of every kernel, on all CPUs at once.
+func (m *Model) compile() (*code, error) {
+	specs := make([]gpu.PipelineSpec, len(m.Program.Kernels))
+	for i, k := range m.Program.Kernels {
+		specs[i] = gpu.PipelineSpec{Label: k.Name, WGSL: k.Wgsl, Bindings: bindingTypes(k)}
+	}
+	p, err := m.device.NewPipelines(specs)
+	return &code{pipelines: p}, err
+}
+
+func bindingTypes(k *program.Kernel) []gpu.BindingType {
+	types := make([]gpu.BindingType, len(k.Slots))
+	for i, s := range k.Slots {
+		types[i] = map[program.Access]gpu.BindingType{
+			program.Access_READ: gpu.ReadStorage, program.Access_READ_WRITE: gpu.Storage, program.Access_UNIFORM: gpu.Uniform,
+		}[s.Access]
+	}
+	return types
+}
+
+// bindAll makes the bind group of every dispatch: with a nil session those that need none, else
+// those that do. The order is that of eachVariant.
+func (m *Model) bindAll(s *Session) ([][]*gpu.BindGroup, error) {
+	var all [][]*gpu.BindGroup
+	for _, sec := range m.Program.Sections {
+		for _, v := range sec.Variants {
+			groups := make([]*gpu.BindGroup, len(v.Dispatches))
+			for i, d := range v.Dispatches {
+				if m.ofSession(d) != (s != nil) {
+					continue
+				}
+				g, err := m.bind(sec, d, s)
+				if err != nil {
+					return append(all, groups), err
+				}
+				groups[i] = g
+			}
+			all = append(all, groups)
+		}
+	}
+	return all, nil
+}
+
+// ofSession reports whether a dispatch binds a buffer that each session has its own of.
+func (m *Model) ofSession(d *program.Dispatch) bool {
+	for _, b := range d.Bindings {
+		if x, ok := b.At.(*program.Binding_Buffer); ok && m.Program.Buffers[x.Buffer].Class != program.Class_SCRATCH {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Model) bind(sec *program.Section, d *program.Dispatch, s *Session) (*gpu.BindGroup, error) {
+	ranges := make([]gpu.Range, len(d.Bindings))
+	for i, b := range d.Bindings {
+		r, err := m.rangeOf(sec, d, b, s)
+		if err != nil {
+			return nil, fmt.Errorf("engine: %s: %w", d.Label, err)
+		}
+		ranges[i] = r
+	}
+	return m.device.NewBindGroup(m.code.pipelines[d.Kernel], d.Label, ranges)
+}
+
+// rangeOf finds the memory that a binding means.
+func (m *Model) rangeOf(sec *program.Section, d *program.Dispatch, b *program.Binding, s *Session) (gpu.Range, error) {
+	switch x := b.At.(type) {
+	case *program.Binding_Buffer:
+		if buf, ok := m.scratch[x.Buffer]; ok {
+			return gpu.Range{Buffer: buf}, nil
+		}
+		return gpu.Range{Buffer: s.buffers[x.Buffer]}, nil
+	case *program.Binding_Weight:
+		return gpu.Range{Buffer: m.dense[x.Weight.Weight][x.Weight.Band]}, nil
+	case *program.Binding_Bank:
+		return gpu.Range{Buffer: m.experts.bankOf(int(sec.Layer))}, nil
+	case *program.Binding_Rope:
+		return gpu.Range{Buffer: m.tables.ropes[x.Rope]}, nil
+	case *program.Binding_Table:
+		return m.tableRange(sec, d, x.Table)
+	}
+	return gpu.Range{}, fmt.Errorf("a binding of no kind")
+}
+
+func (m *Model) tableRange(sec *program.Section, d *program.Dispatch, t program.Table) (gpu.Range, error) {
+	size := m.tableSizes()
+	switch t {
+	case program.Table_STEP:
+		return gpu.Range{Buffer: m.tables.step}, nil
+	case program.Table_CONSTANTS:
+		return gpu.Range{Buffer: m.tables.constants, Offset: m.tables.at[string(d.Constants)], Size: uint64(len(d.Constants))}, nil
+	case program.Table_PICKS:
+		return gpu.Range{Buffer: m.tables.picks, Offset: m.experts.index[int(sec.Layer)] * size.picksStride, Size: size.picksStride}, nil
+	case program.Table_RESIDENCY:
+		return gpu.Range{Buffer: m.tables.residency, Offset: m.experts.index[int(sec.Layer)] * size.residencyStride, Size: size.residencyStride}, nil
+	case program.Table_OUTS:
+		return gpu.Range{Buffer: m.tables.outs}, nil
+	case program.Table_LOGITS:
+		return gpu.Range{Buffer: m.tables.logits}, nil
+	}
+	return gpu.Range{}, fmt.Errorf("this host does not fill the table %v yet", t)
+}

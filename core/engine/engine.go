@@ -1,0 +1,173 @@
+// Package engine runs a model: it asks a planner (an architecture plugin) for a
+// plan and a program, puts the weights where core/place says, streams experts
+// through a core/stream pool, and replays the program token by token. After Load
+// the planner is never asked again. It samples nothing and knows no text.
+//
+// Start at Load, then Model.NewSession and Session.Step.
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sluicehost/sluice/core/gpu"
+	"github.com/sluicehost/sluice/core/stream"
+	"github.com/sluicehost/sluice/sdk/program"
+)
+
+// Planner is an architecture plugin, in a process or not.
+type Planner interface {
+	Plan(ctx context.Context, h *program.Header) (*program.Plan, error)
+	Encode(ctx context.Context, req *program.EncodeRequest) (*program.Program, error)
+}
+
+// Source is where the weights come from: a GGUF or a packed store. Its methods are
+// safe for several goroutines.
+type Source interface {
+	// ReadRecord writes an expert's record, in the GPU form of its placement, to dst.
+	ReadRecord(ctx context.Context, layer, expert int, dst []byte) error
+	// ReadBand streams a matrix band's GPU form in pieces.
+	ReadBand(ctx context.Context, weight, band int, emit func(off uint64, data []byte) error) error
+	// ReadVector gives a vector weight as little-endian f32.
+	ReadVector(ctx context.Context, weight int) ([]byte, error)
+	// EmbedRows writes the embedding rows of ids to dst, one after the other, unscaled.
+	EmbedRows(ctx context.Context, ids []int32, dst []float32) error
+	// ReadFloats gives the values of an F32 tensor.
+	ReadFloats(ctx context.Context, tensor string) ([]float64, error)
+	// BytesRead counts what came from disk so far.
+	BytesRead() uint64
+}
+
+// Opener makes the Source once weights and records are placed.
+type Opener func(p *program.Plan, weights []*program.Placed, records []*program.PlacedRecord) (Source, error)
+
+// Options shape a loaded model.
+type Options struct {
+	Budget   uint64                   // bytes of every GPU buffer together; 0 holds everything
+	Context  int                      // tokens a session can hold; 0 is min(4096, the file's)
+	KVF32    bool                     // KV caches in f32 rather than f16
+	Readers  int                      // expert records read at once; 0 is 4
+	Progress func(done, total uint64) // of the dense upload, in bytes; may be nil
+}
+
+// Model is a loaded model.
+type Model struct {
+	Plan    *program.Plan
+	Program *program.Program
+	Weights []*program.Placed
+	Records []*program.PlacedRecord
+	Context int    // tokens a session can hold
+	Budget  Budget // what was predicted
+	Compile time.Duration
+	device  *gpu.Device
+	source  Source
+	chunk   int
+	code    *code
+	dense   [][]*gpu.Buffer // by weight and band
+	scratch map[uint32]*gpu.Buffer
+	tables  *tables
+	shared  [][]*gpu.BindGroup // by section variant and dispatch; nil where a session buffer is bound
+	experts *experts
+	ropes   []ropeTable
+	runner  runner
+	stats   Stats
+	busy    chan struct{} // one step at a time: it owns the scratch
+}
+
+// Load plans a model, places and uploads its dense weights, and compiles its kernels. The
+// header is the file's, maxima come from the device. Errors of the planner and the
+// validator come back as they are.
+func Load(ctx context.Context, dev *gpu.Device, h *program.Header, p Planner, open Opener, o Options) (*Model, error) {
+	m := &Model{device: dev, chunk: 1, busy: make(chan struct{}, 1)}
+	if err := m.plan(ctx, h, p, o); err != nil {
+		return nil, err
+	}
+	budget, banks, err := m.budget(o)
+	if err != nil {
+		return nil, err
+	}
+	m.Budget = budget
+	if m.source, err = open(m.Plan, m.Weights, m.Records); err != nil {
+		return nil, err
+	}
+	if err := m.allocate(ctx, banks, o); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// allocate makes everything on the GPU, the largest last.
+func (m *Model) allocate(ctx context.Context, banks []stream.Bank, o Options) error {
+	start := time.Now()
+	var err error
+	if m.code, err = m.compile(); err != nil {
+		return err
+	}
+	m.Compile = time.Since(start)
+	if m.ropes, err = m.readRopes(ctx); err != nil {
+		return err
+	}
+	if err := m.makeScratch(); err != nil {
+		return err
+	}
+	if m.tables, err = m.makeTables(); err != nil {
+		return err
+	}
+	if err := m.upload(ctx, o.Progress); err != nil {
+		return err
+	}
+	if m.experts, err = m.makeExperts(banks, o.Readers); err != nil {
+		return err
+	}
+	if err := m.makeRunner(); err != nil {
+		return err
+	}
+	m.shared, err = m.bindAll(nil)
+	return err
+}
+
+// Close frees what the model holds on the GPU. Sessions must not be used afterwards.
+func (m *Model) Close() {
+	if m.experts != nil {
+		m.experts.close()
+	}
+	for _, bands := range m.dense {
+		for _, b := range bands {
+			b.Release()
+		}
+	}
+	for _, b := range m.scratch {
+		b.Release()
+	}
+	for _, r := range []*gpu.Readback{m.runner.picks, m.runner.logits} {
+		if r != nil {
+			r.Release()
+		}
+	}
+	if m.tables != nil {
+		m.tables.release()
+	}
+	for _, groups := range m.shared {
+		for _, g := range groups {
+			if g != nil {
+				g.Release()
+			}
+		}
+	}
+	if m.code != nil {
+		m.code.release()
+	}
+}
+
+// Counters appends what happened to each MoE layer's experts so far.
+func (m *Model) Counters(dst []stream.Counters) []stream.Counters {
+	return m.experts.pool.Counters(dst)
+}
+
+// BytesRead is how much of the model was read from disk so far.
+func (m *Model) BytesRead() uint64 { return m.source.BytesRead() }
+
+// fail prefixes an error with what the engine was doing.
+func fail(doing string, err error) error { return fmt.Errorf("engine: %s: %w", doing, err) }

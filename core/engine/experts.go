@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"github.com/sluicehost/sluice/core/gpu"
+	"github.com/sluicehost/sluice/core/stream"
+)
+
+// defaultReaders is how many records are read at once: a disk that gains from more is rare
+// (h200: 4 readers reach what 32 do).
+const defaultReaders = 4
+
+// absent marks an expert without a slot in the residency table.
+const absent = 0xFFFFFFFF
+
+// experts is the slot pool and its buffers.
+type experts struct {
+	model   *Model
+	pool    *stream.Pool
+	banks   []*gpu.Buffer
+	stride  []uint64       // by bank
+	bank    map[int]int    // by layer
+	index   map[int]uint64 // a layer's place among the MoE layers
+	map_    [][]byte       // the residency table's rows, by index
+	dirty   []bool
+	changes []stream.Change
+	room    sync.Pool // []byte for records
+}
+
+// makeExperts creates the banks and the pool.
+func (m *Model) makeExperts(banks []stream.Bank, readers int) (*experts, error) {
+	if readers <= 0 {
+		readers = defaultReaders
+	}
+	x := &experts{model: m, bank: map[int]int{}, index: map[int]uint64{}}
+	for i, r := range m.Records {
+		x.index[int(r.Layer)] = uint64(i)
+	}
+	for i, b := range banks {
+		buf, err := m.device.NewBuffer(gpu.Pool, fmt.Sprintf("bank %d", i), uint64(b.Slots)*uint64(b.RecordBytes), gpu.UsageStorage|gpu.UsageCopyDst)
+		if err != nil {
+			return x, err
+		}
+		x.banks, x.stride = append(x.banks, buf), append(x.stride, uint64(b.RecordBytes))
+		for _, l := range b.Layers {
+			x.bank[l] = i
+		}
+	}
+	for range m.Records {
+		row := make([]byte, 4*m.Plan.Model.Experts)
+		for i := range row {
+			row[i] = absent & 0xFF
+		}
+		x.map_ = append(x.map_, row)
+		x.dirty = append(x.dirty, true)
+	}
+	var err error
+	x.pool, err = stream.New(stream.Config{Banks: banks, Readers: readers, Loader: x})
+	return x, err
+}
+
+func (x *experts) close() {
+	if x.pool != nil {
+		x.pool.Close()
+	}
+	for _, b := range x.banks {
+		b.Release()
+	}
+}
+
+func (x *experts) bankOf(layer int) *gpu.Buffer { return x.banks[x.bank[layer]] }
+
+// Load reads a record and writes it to its slot: the pool's Loader.
+func (x *experts) Load(ctx context.Context, key stream.Key, bank, slot int) error {
+	stride := x.stride[bank]
+	b, ok := x.room.Get().(*[]byte)
+	if !ok || uint64(cap(*b)) < stride {
+		b = new([]byte)
+		*b = make([]byte, stride)
+	}
+	defer x.room.Put(b)
+	data := (*b)[:stride]
+	if err := x.model.source.ReadRecord(ctx, key.Layer, key.Expert, data); err != nil {
+		return err
+	}
+	return x.model.device.Write(x.banks[bank], uint64(slot)*stride, data)
+}
+
+// writeMap brings the residency table up to date; nothing may be uploaded between it and the
+// submit that reads the table.
+func (x *experts) writeMap() error {
+	x.changes = x.pool.Changes(x.changes[:0])
+	for _, c := range x.changes {
+		i := x.index[c.Key.Layer]
+		slot := uint32(absent)
+		if c.Slot >= 0 {
+			slot = uint32(c.Slot)
+		}
+		binary.LittleEndian.PutUint32(x.map_[i][4*c.Key.Expert:], slot)
+		x.dirty[i] = true
+	}
+	stride := x.model.tableSizes().residencyStride
+	for i, d := range x.dirty {
+		if !d {
+			continue
+		}
+		if err := x.model.device.Write(x.model.tables.residency, uint64(i)*stride, x.map_[i]); err != nil {
+			return err
+		}
+		x.dirty[i] = false
+	}
+	return nil
+}

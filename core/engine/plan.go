@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluicehost/sluice/core/gpu"
+	"github.com/sluicehost/sluice/core/place"
+	"github.com/sluicehost/sluice/sdk/program"
+)
+
+// defaultContext is how many tokens a session holds unless asked otherwise.
+const defaultContext = 4096
+
+// recordAlign is the alignment of a record in its bank: what a storage binding's offset needs anywhere.
+const recordAlign = 256
+
+// plan asks the planner for everything and validates it; nothing is on the GPU yet.
+func (m *Model) plan(ctx context.Context, h *program.Header, p Planner, o Options) error {
+	var err error
+	limits := m.device.Limits()
+	if m.Plan, err = p.Plan(ctx, h); err != nil {
+		return err
+	}
+	if err := program.ValidatePlan(h, m.Plan); err != nil {
+		return invalid(m.Plan, err)
+	}
+	if m.Weights, err = place.Weights(h, m.Plan, limits.MaxStorageBinding); err != nil {
+		return err
+	}
+	if m.Records, err = place.Records(h, m.Plan, recordAlign); err != nil {
+		return err
+	}
+	if m.Context, err = contextLength(o.Context, int(m.Plan.Model.Context)); err != nil {
+		return err
+	}
+	m.Program, err = p.Encode(ctx, &program.EncodeRequest{Header: h, Plan: m.Plan, Limits: DeviceLimits(limits), KvF32: o.KVF32,
+		Weights: m.Weights, Records: m.Records})
+	if err != nil {
+		return err
+	}
+	if err := program.Validate(m.Plan, m.Weights, m.Records, m.Program, m.bounds(limits)); err != nil {
+		return invalid(m.Plan, err)
+	}
+	return nil
+}
+
+// invalid says whose fault a broken plan is.
+func invalid(p *program.Plan, err error) error {
+	return fmt.Errorf("the plugin for %q returned an invalid plan; please report it to the plugin's author: %w", p.GetModel().GetArchitecture(), err)
+}
+
+func (m *Model) bounds(l gpu.Limits) program.Bounds {
+	return program.Bounds{Limits: DeviceLimits(l), StorageAlign: uint32(l.StorageAlign), UniformAlign: uint32(l.UniformAlign),
+		Chunk: uint64(m.chunk), Outs: 1, Context: uint64(m.Context), MaxBuffer: l.MaxBufferSize}
+}
+
+// contextLength is how many tokens a session holds: what was asked for, no more than the file allows.
+func contextLength(asked, file int) (int, error) {
+	switch {
+	case asked < 0:
+		return 0, fmt.Errorf("engine: context: have %d tokens, want at least 1", asked)
+	case asked == 0:
+		return min(defaultContext, file), nil
+	case asked > file:
+		return 0, fmt.Errorf("engine: context: have %d tokens, want at most the file's context_length %d", asked, file)
+	}
+	return asked, nil
+}
+
+// DeviceLimits are a device's limits as a plugin is told them.
+func DeviceLimits(l gpu.Limits) *program.Limits {
+	return &program.Limits{
+		MaxBinding:     l.MaxStorageBinding,
+		MaxBindings:    l.MaxStorageBuffersPerStage,
+		MaxInvocations: l.MaxWorkgroup.Invocations,
+		WorkgroupBytes: l.MaxWorkgroupStorage,
+		MaxGroups:      l.MaxGroups,
+		LoopLimit:      uint32(l.LoopLimit),
+		Cpu:            l.CPU,
+	}
+}

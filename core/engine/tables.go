@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"encoding/binary"
+
+	"github.com/sluicehost/sluice/core/gpu"
+	"github.com/sluicehost/sluice/sdk/program"
+)
+
+// stepBytes is the size of the step uniform.
+const stepBytes = 32
+
+// tables are the buffers by which the host tells kernels about a step, and they tell it picks and logits.
+type tables struct {
+	step      *gpu.Buffer
+	constants *gpu.Buffer
+	picks     *gpu.Buffer // one range per MoE layer
+	residency *gpu.Buffer // likewise
+	outs      *gpu.Buffer
+	logits    *gpu.Buffer
+	ropes     []*gpu.Buffer
+	at        map[string]uint64 // offset of each distinct constants struct
+}
+
+// tableBytes are the sizes of the tables.
+type tableBytes struct {
+	constants, picks, residency, outs, logits uint64
+	picksStride, residencyStride              uint64 // from one MoE layer to the next
+	ropes                                     []uint64
+}
+
+func (t tableBytes) total() uint64 {
+	n := stepBytes + t.constants + t.picks + t.residency + t.outs + t.logits
+	for _, r := range t.ropes {
+		n += r
+	}
+	return n
+}
+
+// tableSizes computes the sizes from the plan, the chunk and the program's constants.
+func (m *Model) tableSizes() tableBytes {
+	model, layers := m.Plan.Model, uint64(len(m.Records))
+	align := m.device.Limits().StorageAlign
+	t := tableBytes{outs: 4 * uint64(m.outs()), logits: 4 * uint64(model.Vocab) * uint64(m.outs())}
+	t.picksStride = alignUp(4*uint64(m.chunk)*uint64(model.TopK), align)
+	t.residencyStride = alignUp(4*uint64(model.Experts), align)
+	t.picks, t.residency = layers*t.picksStride, layers*t.residencyStride
+	_, packed := m.packConstants()
+	t.constants = uint64(len(packed))
+	for _, r := range m.Plan.Ropes {
+		t.ropes = append(t.ropes, 4*2*uint64(r.Pairs)*uint64(m.chunk))
+	}
+	return t
+}
+
+// outs is how many rows of logits one step can give.
+func (m *Model) outs() int { return 1 }
+
+// packConstants lays every distinct constants struct of the program one after the other.
+func (m *Model) packConstants() (at map[string]uint64, packed []byte) {
+	align := m.device.Limits().UniformAlign
+	at = map[string]uint64{}
+	m.eachDispatch(func(_ *program.Section, d *program.Dispatch) {
+		if _, ok := at[string(d.Constants)]; ok || len(d.Constants) == 0 {
+			return
+		}
+		at[string(d.Constants)] = uint64(len(packed))
+		packed = append(packed, d.Constants...)
+		packed = append(packed, make([]byte, alignUp(uint64(len(packed)), align)-uint64(len(packed)))...)
+	})
+	if len(packed) == 0 {
+		packed = make([]byte, align)
+	}
+	return at, packed
+}
+
+// eachDispatch visits the program in order.
+func (m *Model) eachDispatch(visit func(*program.Section, *program.Dispatch)) {
+	for _, s := range m.Program.Sections {
+		for _, v := range s.Variants {
+			for _, d := range v.Dispatches {
+				visit(s, d)
+			}
+		}
+	}
+}
+
+// makeTables creates the tables and writes the constants.
+func (m *Model) makeTables() (*tables, error) {
+	size, t := m.tableSizes(), &tables{}
+	uniform, storage := gpu.UsageUniform|gpu.UsageCopyDst, gpu.UsageStorage|gpu.UsageCopyDst|gpu.UsageCopySrc
+	for _, x := range []struct {
+		to    **gpu.Buffer
+		name  string
+		size  uint64
+		usage gpu.Usage
+	}{
+		{&t.step, "step", stepBytes, uniform},
+		{&t.constants, "constants", size.constants, uniform},
+		{&t.picks, "picks", size.picks, storage},
+		{&t.residency, "residency", size.residency, storage},
+		{&t.outs, "outs", size.outs, storage},
+		{&t.logits, "logits", size.logits, storage},
+	} {
+		var err error
+		if *x.to, err = m.device.NewBuffer(gpu.Table, x.name, x.size, x.usage); err != nil {
+			return t, err
+		}
+	}
+	for i, n := range size.ropes {
+		b, err := m.device.NewBuffer(gpu.Table, "rope "+m.Plan.Ropes[i].Name, n, storage)
+		if err != nil {
+			return t, err
+		}
+		t.ropes = append(t.ropes, b)
+	}
+	at, packed := m.packConstants()
+	t.at = at
+	return t, m.device.Write(t.constants, 0, packed)
+}
+
+func (t *tables) release() {
+	for _, b := range append([]*gpu.Buffer{t.step, t.constants, t.picks, t.residency, t.outs, t.logits}, t.ropes...) {
+		if b != nil {
+			b.Release()
+		}
+	}
+}
+
+// writeStep tells the kernels about the step.
+func (m *Model) writeStep(s program.StepUniform) error {
+	var b [stepBytes]byte
+	for i, v := range []uint32{s.T, s.Pos0, s.S, s.Row0, s.O, s.G, s.Chunk} {
+		binary.LittleEndian.PutUint32(b[4*i:], v)
+	}
+	return m.device.Write(m.tables.step, 0, b[:])
+}
