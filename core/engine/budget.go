@@ -41,7 +41,8 @@ func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 		}
 		*b.of(buf.Class) += alignUp(n, 4)
 	}
-	b.Table = m.tableSizes().total()
+	m.sizes = m.sizeTables()
+	b.Table = m.sizes.total()
 	b.Staging = m.readbackBytes()
 	groups := m.groups()
 	limit := int64(min(m.device.Limits().MaxStorageBinding, m.device.Limits().MaxBufferSize))

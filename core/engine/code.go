@@ -104,7 +104,7 @@ func (m *Model) rangeOf(sec *program.Section, d *program.Dispatch, b *program.Bi
 }
 
 func (m *Model) tableRange(sec *program.Section, d *program.Dispatch, t program.Table) (gpu.Range, error) {
-	size := m.tableSizes()
+	size := m.sizes
 	switch t {
 	case program.Table_STEP:
 		return gpu.Range{Buffer: m.tables.step}, nil

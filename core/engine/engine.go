@@ -8,10 +8,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/sluicehost/sluice/core/gpu"
+	"github.com/sluicehost/sluice/core/store"
 	"github.com/sluicehost/sluice/core/stream"
 	"github.com/sluicehost/sluice/sdk/program"
 )
@@ -22,25 +24,8 @@ type Planner interface {
 	Encode(ctx context.Context, req *program.EncodeRequest) (*program.Program, error)
 }
 
-// Source is where the weights come from: a GGUF or a packed store. Its methods are
-// safe for several goroutines.
-type Source interface {
-	// ReadRecord writes an expert's record, in the GPU form of its placement, to dst.
-	ReadRecord(ctx context.Context, layer, expert int, dst []byte) error
-	// ReadBand streams a matrix band's GPU form in pieces.
-	ReadBand(ctx context.Context, weight, band int, emit func(off uint64, data []byte) error) error
-	// ReadVector gives a vector weight as little-endian f32.
-	ReadVector(ctx context.Context, weight int) ([]byte, error)
-	// EmbedRows writes the embedding rows of ids to dst, one after the other, unscaled.
-	EmbedRows(ctx context.Context, ids []int32, dst []float32) error
-	// ReadFloats gives the values of an F32 tensor.
-	ReadFloats(ctx context.Context, tensor string) ([]float64, error)
-	// BytesRead counts what came from disk so far.
-	BytesRead() uint64
-}
-
 // Opener makes the Source once weights and records are placed.
-type Opener func(p *program.Plan, weights []*program.Placed, records []*program.PlacedRecord) (Source, error)
+type Opener func(p *program.Plan, weights []*program.Placed, records []*program.PlacedRecord) (store.Source, error)
 
 // Options shape a loaded model.
 type Options struct {
@@ -61,7 +46,7 @@ type Model struct {
 	Budget  Budget // what was predicted
 	Compile time.Duration
 	device  *gpu.Device
-	source  Source
+	source  store.Source
 	chunk   int
 	code    *code
 	dense   [][]*gpu.Buffer // by weight and band
@@ -92,8 +77,7 @@ func Load(ctx context.Context, dev *gpu.Device, h *program.Header, p Planner, op
 		return nil, err
 	}
 	if err := m.allocate(ctx, banks, o); err != nil {
-		m.Close()
-		return nil, err
+		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
 }
@@ -106,7 +90,7 @@ func (m *Model) allocate(ctx context.Context, banks []stream.Bank, o Options) er
 		return err
 	}
 	m.Compile = time.Since(start)
-	if m.ropes, err = m.readRopes(ctx); err != nil {
+	if m.ropes, err = m.readRopes(); err != nil {
 		return err
 	}
 	if err := m.makeScratch(); err != nil {
@@ -129,7 +113,7 @@ func (m *Model) allocate(ctx context.Context, banks []stream.Bank, o Options) er
 }
 
 // Close frees what the model holds on the GPU. Sessions must not be used afterwards.
-func (m *Model) Close() {
+func (m *Model) Close() error {
 	if m.experts != nil {
 		m.experts.close()
 	}
@@ -159,6 +143,7 @@ func (m *Model) Close() {
 	if m.code != nil {
 		m.code.release()
 	}
+	return m.source.Close()
 }
 
 // Counters appends what happened to each MoE layer's experts so far.
@@ -167,7 +152,7 @@ func (m *Model) Counters(dst []stream.Counters) []stream.Counters {
 }
 
 // BytesRead is how much of the model was read from disk so far.
-func (m *Model) BytesRead() uint64 { return m.source.BytesRead() }
+func (m *Model) BytesRead() int64 { return m.source.BytesRead() }
 
 // fail prefixes an error with what the engine was doing.
 func fail(doing string, err error) error { return fmt.Errorf("engine: %s: %w", doing, err) }

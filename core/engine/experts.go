@@ -25,7 +25,7 @@ type experts struct {
 	stride  []uint64       // by bank
 	bank    map[int]int    // by layer
 	index   map[int]uint64 // a layer's place among the MoE layers
-	map_    [][]byte       // the residency table's rows, by index
+	rows    [][]byte       // the residency table's rows, by index
 	dirty   []bool
 	changes []stream.Change
 	room    sync.Pool // []byte for records
@@ -55,7 +55,7 @@ func (m *Model) makeExperts(banks []stream.Bank, readers int) (*experts, error) 
 		for i := range row {
 			row[i] = absent & 0xFF
 		}
-		x.map_ = append(x.map_, row)
+		x.rows = append(x.rows, row)
 		x.dirty = append(x.dirty, true)
 	}
 	var err error
@@ -100,15 +100,15 @@ func (x *experts) writeMap() error {
 		if c.Slot >= 0 {
 			slot = uint32(c.Slot)
 		}
-		binary.LittleEndian.PutUint32(x.map_[i][4*c.Key.Expert:], slot)
+		binary.LittleEndian.PutUint32(x.rows[i][4*c.Key.Expert:], slot)
 		x.dirty[i] = true
 	}
-	stride := x.model.tableSizes().residencyStride
+	stride := x.model.sizes.residencyStride
 	for i, d := range x.dirty {
 		if !d {
 			continue
 		}
-		if err := x.model.device.Write(x.model.tables.residency, uint64(i)*stride, x.map_[i]); err != nil {
+		if err := x.model.device.Write(x.model.tables.residency, uint64(i)*stride, x.rows[i]); err != nil {
 			return err
 		}
 		x.dirty[i] = false

@@ -12,9 +12,6 @@ import (
 // defaultContext is how many tokens a session holds unless asked otherwise.
 const defaultContext = 4096
 
-// recordAlign is the alignment of a record in its bank: what a storage binding's offset needs anywhere.
-const recordAlign = 256
-
 // plan asks the planner for everything and validates it; nothing is on the GPU yet.
 func (m *Model) plan(ctx context.Context, h *program.Header, p Planner, o Options) error {
 	var err error
@@ -28,7 +25,7 @@ func (m *Model) plan(ctx context.Context, h *program.Header, p Planner, o Option
 	if m.Weights, err = place.Weights(h, m.Plan, limits.MaxStorageBinding); err != nil {
 		return err
 	}
-	if m.Records, err = place.Records(h, m.Plan, recordAlign); err != nil {
+	if m.Records, err = place.Records(h, m.Plan, limits.MaxStorageBinding); err != nil {
 		return err
 	}
 	if m.Context, err = contextLength(o.Context, int(m.Plan.Model.Context)); err != nil {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -17,21 +16,19 @@ type ropeTable struct {
 }
 
 // readRopes computes the frequencies of every table of the plan.
-func (m *Model) readRopes(ctx context.Context) ([]ropeTable, error) {
+func (m *Model) readRopes() ([]ropeTable, error) {
 	var out []ropeTable
-	for _, r := range m.Plan.Ropes {
+	for i, r := range m.Plan.Ropes {
 		freq := Frequencies(r)
-		if r.Divisor != "" {
-			div, err := m.source.ReadFloats(ctx, r.Divisor)
-			if err != nil {
-				return nil, err
-			}
-			if len(div) < len(freq) {
-				return nil, fmt.Errorf("engine: tensor %s: have %d values, want %d", r.Divisor, len(div), len(freq))
-			}
-			for i := range freq {
-				freq[i] /= div[i]
-			}
+		div, err := m.source.RopeDivisor(i)
+		if err != nil {
+			return nil, err
+		}
+		if div != nil && len(div) < len(freq) {
+			return nil, fmt.Errorf("engine: tensor %s: have %d values, want %d", r.Divisor, len(div), len(freq))
+		}
+		for i := range div[:min(len(div), len(freq))] {
+			freq[i] /= div[i]
 		}
 		t := ropeTable{freq: freq, magnitude: float64(r.Magnitude), row: make([]byte, 8*len(freq)*m.chunk)}
 		if t.magnitude == 0 {

@@ -112,7 +112,7 @@ func (s *Session) step(ctx context.Context, id int32, want bool) ([]float32, err
 	m := s.model
 	m.busy <- struct{}{}
 	defer func() { <-m.busy }()
-	if err := m.input(ctx, []int32{id}, s.pos); err != nil {
+	if err := m.input([]int32{id}, s.pos); err != nil {
 		return nil, err
 	}
 	step := program.StepUniform{T: 1, Pos0: uint32(s.pos), S: uint32(s.pos + 1), Chunk: uint32(m.chunk)}

@@ -56,10 +56,10 @@ func (m *Model) makeRunner() error {
 }
 
 // input writes what a step reads: embedding rows and rope rows.
-func (m *Model) input(ctx context.Context, ids []int32, pos int) error {
+func (m *Model) input(ids []int32, pos int) error {
 	r := &m.runner
 	x := r.embed[:len(ids)*int(m.Plan.Model.Hidden)]
-	if err := m.source.EmbedRows(ctx, ids, x); err != nil {
+	if err := m.source.EmbedRows(ids, x); err != nil {
 		return err
 	}
 	scale := m.Plan.Embed.Scale
@@ -128,7 +128,7 @@ func (m *Model) record(s *Session, sec *program.Section, flat int, n uint32, ste
 func (m *Model) fetch(ctx context.Context, layer int, step program.StepUniform) error {
 	r, k := &m.runner, int(m.Plan.Model.TopK)
 	n := 4 * uint64(step.T) * uint64(k)
-	r.picks.Copy(&r.commands, 0, m.tables.picks, m.experts.index[layer]*m.tableSizes().picksStride, n)
+	r.picks.Copy(&r.commands, 0, m.tables.picks, m.experts.index[layer]*m.sizes.picksStride, n)
 	if err := m.submit(); err != nil {
 		return err
 	}

@@ -37,8 +37,8 @@ func (t tableBytes) total() uint64 {
 	return n
 }
 
-// tableSizes computes the sizes from the plan, the chunk and the program's constants.
-func (m *Model) tableSizes() tableBytes {
+// sizeTables computes the sizes from the plan, the chunk and the program's constants.
+func (m *Model) sizeTables() tableBytes {
 	model, layers := m.Plan.Model, uint64(len(m.Records))
 	align := m.device.Limits().StorageAlign
 	t := tableBytes{outs: 4 * uint64(m.outs()), logits: 4 * uint64(model.Vocab) * uint64(m.outs())}
@@ -87,7 +87,7 @@ func (m *Model) eachDispatch(visit func(*program.Section, *program.Dispatch)) {
 
 // makeTables creates the tables and writes the constants.
 func (m *Model) makeTables() (*tables, error) {
-	size, t := m.tableSizes(), &tables{}
+	size, t := m.sizes, &tables{}
 	uniform, storage := gpu.UsageUniform|gpu.UsageCopyDst, gpu.UsageStorage|gpu.UsageCopyDst|gpu.UsageCopySrc
 	for _, x := range []struct {
 		to    **gpu.Buffer

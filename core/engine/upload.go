@@ -60,13 +60,6 @@ func (m *Model) upload(ctx context.Context, progress func(done, total uint64)) e
 
 // fill writes one band.
 func (m *Model) fill(ctx context.Context, weight, band int, b *gpu.Buffer) error {
-	if m.Plan.Weights[weight].Use == program.Use_VECTOR {
-		data, err := m.source.ReadVector(ctx, weight)
-		if err != nil {
-			return err
-		}
-		return m.device.Write(b, 0, data)
-	}
 	return m.source.ReadBand(ctx, weight, band, func(off uint64, data []byte) error {
 		return m.device.Write(b, off, data)
 	})
