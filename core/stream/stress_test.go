@@ -1,0 +1,158 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestStress has many callers ask at random, with slow and failing loads and with
+// cancels, while a queue owner keeps the residency map, under every policy.
+func TestStress(t *testing.T) {
+	for name, policy := range map[string]func(rng *rand.Rand) func(int) Policy{
+		"lru": func(*rand.Rand) func(int) Policy { return NewLRU },
+		"random": func(rng *rand.Rand) func(int) Policy {
+			return func(int) Policy { return &randomPolicy{rng: rng} }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rng := seeded(t)
+			stress(t, rng, policy(rand.New(rand.NewPCG(rng.Uint64(), 1))))
+		})
+	}
+}
+
+const (
+	stressWorkers = 12
+	stressAsks    = 1000 // of each worker
+)
+
+var stressBanks = []Bank{
+	{Layers: []int{1, 2, 5}, Experts: 10, RecordBytes: 100, Slots: 7},
+	{Layers: []int{3, 4}, Experts: 6, RecordBytes: 30, Slots: 4},
+}
+
+func stress(t *testing.T, rng *rand.Rand, policy func(int) Policy) {
+	w := newWorld(t, stressBanks)
+	w.before = func(_ context.Context, k Key) error {
+		switch rand.IntN(20) {
+		case 0:
+			return fmt.Errorf("%w of %v", errRead, k)
+		case 1:
+			time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond)
+		case 2, 3, 4:
+			runtime.Gosched()
+		}
+		return nil
+	}
+	p, err := New(Config{Banks: stressBanks, Readers: 3, Loader: w, Policy: policy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+
+	var workers sync.WaitGroup
+	var served, asked atomic.Int64
+	for range stressWorkers {
+		own := rand.New(rand.NewPCG(rng.Uint64(), 2))
+		workers.Go(func() {
+			for range stressAsks {
+				served.Add(stressAsk(t, own, w, p, &asked))
+			}
+		})
+	}
+	stop, owner := make(chan struct{}), sync.WaitGroup{}
+	owner.Go(func() { ownQueue(t, w, p, stop) })
+	workers.Wait()
+	close(stop)
+	owner.Wait()
+
+	checkQuiet(t, p)
+	c := total(p.Counters(nil))
+	t.Logf("%d calls served of %d: %+v", served.Load(), stressWorkers*stressAsks, c)
+	if have := c.Hits + c.Late + c.Misses; have > asked.Load() {
+		t.Errorf("hits + late + misses %d, want at most the %d asked", have, asked.Load())
+	}
+	if c.Loads != int64(w.good) {
+		t.Errorf("loads %d, want %d, as the loader saw them", c.Loads, w.good)
+	}
+	if served.Load() < stressWorkers*stressAsks/4 || min(c.Hits, c.Late, c.Misses, c.Evictions, c.Failed) == 0 {
+		t.Error("some case was never met: the test tests less than it says")
+	}
+}
+
+// ownQueue is the engine's side: before each submit the map is brought up to date.
+func ownQueue(t *testing.T, w *world, p *Pool, stop chan struct{}) {
+	gpu := residency{}
+	for {
+		gpu.update(w, p)
+		checkPool(t, p)
+		select {
+		case <-stop:
+			gpu.update(w, p)
+			return
+		case <-time.After(50 * time.Microsecond):
+		}
+	}
+}
+
+// stressAsk is one call; it returns 1 if it was served, and adds the experts asked.
+func stressAsk(t *testing.T, rng *rand.Rand, w *world, p *Pool, asked *atomic.Int64) int64 {
+	bank := rng.IntN(len(stressBanks))
+	b := stressBanks[bank]
+	layer := b.Layers[rng.IntN(len(b.Layers))]
+	experts, distinct := make([]int, rng.IntN(b.Slots+3)), map[int]bool{}
+	for i := range experts {
+		experts[i] = int(float64(b.Experts) * rng.Float64() * rng.Float64()) // skewed
+		distinct[experts[i]] = true
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	switch rng.IntN(6) {
+	case 0:
+		time.AfterFunc(time.Duration(rng.IntN(200))*time.Microsecond, cancel)
+	case 1:
+		go cancel()
+	}
+	pins, err := p.Ensure(ctx, layer, experts)
+	if len(distinct) <= b.Slots {
+		asked.Add(int64(len(distinct)))
+	}
+	if err != nil {
+		checkStressError(t, ctx, err, layer, len(distinct) > b.Slots)
+		return 0
+	}
+	w.holds(bank, layer, experts, pins.Slots(), 1)
+	if rng.IntN(4) == 0 {
+		time.Sleep(time.Duration(rng.IntN(50)) * time.Microsecond)
+	}
+	w.holds(bank, layer, experts, pins.Slots(), -1)
+	pins.Release()
+	if rng.IntN(8) == 0 {
+		pins.Release()
+	}
+	return 1
+}
+
+func checkStressError(t *testing.T, ctx context.Context, err error, layer int, tooMany bool) {
+	ok := strings.HasPrefix(err.Error(), fmt.Sprintf("stream: layer %d", layer))
+	switch {
+	case errors.Is(err, errRead): // "stream: KEY: injected read error of KEY"
+		named, said, _ := strings.Cut(strings.TrimPrefix(err.Error(), "stream: "), ": "+errRead.Error()+" of ")
+		ok = ok && named == said
+	case errors.Is(err, context.Canceled):
+		ok = ok && ctx.Err() != nil
+	default:
+		ok = ok && tooMany && strings.Contains(err.Error(), "ask in waves")
+	}
+	if !ok {
+		t.Errorf("layer %d, context %v, too many %v: unexpected error %v", layer, ctx.Err(), tooMany, err)
+	}
+}

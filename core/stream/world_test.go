@@ -1,0 +1,223 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+)
+
+var errRead = errors.New("injected read error")
+
+// cell is the simulated memory of one slot.
+type cell struct {
+	key    Key
+	filled bool
+	busy   bool // a load writes it
+	pins   int  // as the test's callers hold them
+}
+
+// world is slot memory and a loader that writes it. It reports any load into a slot
+// that is pinned or already being written.
+type world struct {
+	t     testing.TB
+	mu    sync.Mutex
+	cells [][]cell
+	log   []Key // loads begun
+	good  int   // loads that succeeded
+	// before runs without the lock before a record is there; it may block or fail.
+	before func(ctx context.Context, key Key) error
+}
+
+func newWorld(t testing.TB, banks []Bank) *world {
+	w := &world{t: t}
+	for _, b := range banks {
+		w.cells = append(w.cells, make([]cell, b.Slots))
+	}
+	return w
+}
+
+func (w *world) Load(ctx context.Context, key Key, bank, slot int) error {
+	w.mu.Lock()
+	c := &w.cells[bank][slot]
+	if c.busy || c.pins > 0 {
+		w.t.Errorf("load of %v into bank %d slot %d, which is busy (%v) or pinned (%d)", key, bank, slot, c.busy, c.pins)
+	}
+	c.busy, c.filled = true, false
+	w.log = append(w.log, key)
+	w.mu.Unlock()
+
+	var err error
+	if w.before != nil {
+		err = w.before(ctx, key)
+	}
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c.busy = false
+	if err == nil {
+		c.key, c.filled = key, true
+		w.good++
+	}
+	return err
+}
+
+// holds checks that the slots hold the records asked for, in the order asked, and
+// adds to their pin counts.
+func (w *world) holds(bank, layer int, experts, slots []int, pins int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(slots) != len(experts) {
+		w.t.Errorf("have %d slots, want %d", len(slots), len(experts))
+		return
+	}
+	for i, s := range slots {
+		c, want := &w.cells[bank][s], Key{layer, experts[i]}
+		if c.busy || !c.filled || c.key != want {
+			w.t.Errorf("slot %d of bank %d: have %+v, want %v", s, bank, *c, want)
+		}
+		c.pins += pins
+	}
+}
+
+// residency is the map as the GPU would see it.
+type residency map[Key]Change
+
+// update is the queue owner's turn before a submit: it applies the changes, then
+// checks every entry against slot memory.
+func (r residency) update(w *world, p *Pool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range p.Changes(nil) {
+		delete(r, c.Key)
+		if c.Slot >= 0 {
+			r[c.Key] = c
+		}
+	}
+	owner := map[[2]int]Key{}
+	for key, c := range r {
+		at := [2]int{c.Bank, c.Slot}
+		if other, twice := owner[at]; twice {
+			w.t.Errorf("map: bank %d slot %d belongs to %v and %v", c.Bank, c.Slot, key, other)
+		}
+		owner[at] = key
+		if m := w.cells[c.Bank][c.Slot]; m.busy || !m.filled || m.key != key {
+			w.t.Errorf("map: %v is said to be in bank %d slot %d, which holds %+v", key, c.Bank, c.Slot, m)
+		}
+	}
+}
+
+// checkPool checks the pool's own invariants: each slot has one owner, and the
+// policy's list is what may be evicted.
+func checkPool(t testing.TB, p *Pool) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.banks {
+		owners := make([]int, b.slots)
+		for _, s := range b.free {
+			owners[s]++
+		}
+		idle := 0
+		for i := range b.entries {
+			e := &b.entries[i]
+			switch {
+			case e.slot >= 0 && e.load != nil:
+				t.Errorf("%v is resident and loading", b.key(i))
+			case e.slot >= 0:
+				owners[e.slot]++
+				if e.pins == 0 {
+					idle++
+				}
+			case e.load != nil:
+				owners[e.load.slot]++
+			case e.pins != 0:
+				t.Errorf("%v is absent with %d pins", b.key(i), e.pins)
+			}
+		}
+		for s, n := range owners {
+			if n != 1 {
+				t.Errorf("bank %d slot %d has %d owners, want 1", b.index, s, n)
+			}
+		}
+		if idle != b.evictable {
+			t.Errorf("bank %d: evictable %d, want %d", b.index, b.evictable, idle)
+		}
+	}
+}
+
+// checkQuiet checks what holds once no call and no load runs and no pin is held.
+func checkQuiet(t testing.TB, p *Pool) {
+	t.Helper()
+	p.running.Wait()
+	checkPool(t, p)
+	for _, b := range p.banks {
+		if have := len(b.free) + b.evictable; have != b.slots {
+			t.Errorf("bank %d: %d slots free or evictable, want all %d", b.index, have, b.slots)
+		}
+	}
+	for _, c := range p.Counters(nil) {
+		at := p.places[c.Layer]
+		if c.Misses != c.Loads+c.Failed {
+			t.Errorf("layer %d: misses %d, want loads %d + failed %d", c.Layer, c.Misses, c.Loads, c.Failed)
+		}
+		if c.Bytes != c.Loads*at.bank.bytes {
+			t.Errorf("layer %d: bytes %d, want %d", c.Layer, c.Bytes, c.Loads*at.bank.bytes)
+		}
+		resident := int64(0)
+		for _, e := range at.bank.entries[at.first : at.first+at.bank.experts] {
+			if e.slot >= 0 {
+				resident++
+			}
+		}
+		if c.Loads-c.Evictions != resident {
+			t.Errorf("layer %d: loads %d - evictions %d, want %d resident", c.Layer, c.Loads, c.Evictions, resident)
+		}
+	}
+}
+
+// oneBank is layers 2 and 3 of 8 experts in a bank of so many slots.
+func oneBank(slots int) []Bank {
+	return []Bank{{Layers: []int{2, 3}, Experts: 8, RecordBytes: 10, Slots: slots}}
+}
+
+func newPool(t testing.TB, w *world, banks []Bank, readers int) *Pool {
+	t.Helper()
+	p, err := New(Config{Banks: banks, Readers: readers, Loader: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// use ensures and releases, and fails the test on an error.
+func use(t testing.TB, p *Pool, layer int, experts ...int) {
+	t.Helper()
+	pins, err := p.Ensure(context.Background(), layer, experts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pins.Release()
+}
+
+func total(cs []Counters) (sum Counters) {
+	for _, c := range cs {
+		sum.Hits += c.Hits
+		sum.Late += c.Late
+		sum.Misses += c.Misses
+		sum.Evictions += c.Evictions
+		sum.Loads += c.Loads
+		sum.Failed += c.Failed
+		sum.Bytes += c.Bytes
+	}
+	return sum
+}
+
+func wantError(t testing.TB, err error, text string) {
+	t.Helper()
+	if have := fmt.Sprint(err); have != text {
+		t.Errorf("have error %q\nwant       %q", have, text)
+	}
+}
