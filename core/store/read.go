@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluicehost/sluice/sdk/ggml"
+)
+
+const (
+	// recordPiece is the most that one read for a record asks for: small enough
+	// that the piece is still in the core's cache when it is packed.
+	recordPiece = 1 << 20
+	// bandPiece is the most that one read for a band asks for.
+	bandPiece = 8 << 20
+)
+
+// ReadRecord implements Source.
+func (s *GGUF) ReadRecord(ctx context.Context, layer, expert int, dst []byte) error {
+	rec, ok := s.records[layer]
+	switch {
+	case !ok:
+		return fmt.Errorf("store: %s: layer %d: have no expert records of it", s.name(), layer)
+	case expert < 0 || expert >= rec.experts:
+		return fmt.Errorf("store: %s: layer %d: have expert %d, want 0 to %d", s.name(), layer, expert, rec.experts-1)
+	case uint64(len(dst)) != rec.stride:
+		return fmt.Errorf("store: %s: layer %d: have room for %d bytes, want the stride of %d", s.name(), layer, len(dst), rec.stride)
+	}
+	scratch := s.small.get()
+	defer s.small.put(scratch)
+	for i := range rec.bands {
+		b := &rec.bands[i]
+		if err := s.readExpert(ctx, b, expert, dst[b.base:b.base+b.bytes], scratch); err != nil {
+			return fmt.Errorf("store: layer %d expert %d: %w", layer, expert, err)
+		}
+	}
+	clear(dst[rec.end:])
+	return nil
+}
+
+// readExpert packs one expert's runs of a band into dst, the band's form.
+func (s *GGUF) readExpert(ctx context.Context, m *matrix, expert int, dst, scratch []byte) error {
+	typ := m.form.Type()
+	size, values := chunkBytes(typ), chunkValues(typ)
+	at := uint64(0)
+	for _, r := range m.runs {
+		off := r.off + int64(expert)*r.next
+		for left := r.chunks; left > 0; {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			n := min(left, uint64(len(scratch)/size))
+			raw := scratch[:int(n)*size]
+			if copied(typ) {
+				raw = dst[int(at)*size:][:len(raw)]
+			}
+			if err := s.readAt(raw, off, r.tensor); err != nil {
+				return err
+			}
+			if !copied(typ) {
+				if err := m.form.PackRows(dst, raw, m.chunks, values, at, n); err != nil {
+					return fmt.Errorf("tensor %s: %w", r.tensor, err)
+				}
+			}
+			at, left, off = at+n, left-n, off+int64(len(raw))
+		}
+	}
+	if copied(typ) {
+		clear(dst[int(at)*size:])
+	}
+	return nil
+}
+
+// ReadBand implements Source.
+func (s *GGUF) ReadBand(ctx context.Context, weight, band int, emit func(off uint64, data []byte) error) error {
+	if weight < 0 || weight >= len(s.weights) {
+		return fmt.Errorf("store: %s: have weight %d, want one of the plan's %d", s.name(), weight, len(s.weights))
+	}
+	w := &s.weights[weight]
+	var err error
+	switch {
+	case w.vector != nil && band == 0:
+		err = s.readVector(ctx, w, emit)
+	case band < 0 || band >= len(w.bands):
+		err = fmt.Errorf("have band %d, want one of its %d", band, max(len(w.bands), 1))
+	default:
+		err = s.readMatrix(ctx, &w.bands[band], emit)
+	}
+	if err != nil {
+		return fmt.Errorf("store: weight %.80q: %w", w.name, err)
+	}
+	return nil
+}
+
+// pieceChunks is a number of units of which every plane's share is a multiple of
+// 16 bytes, since a plane has at least a byte a unit or two a superblock.
+const pieceChunks = 64
+
+// readMatrix reads a band piece by piece.
+func (s *GGUF) readMatrix(ctx context.Context, m *matrix, emit func(off uint64, data []byte) error) error {
+	raw, packed := s.raw.get(), s.packed.get()
+	defer s.raw.put(raw)
+	defer s.packed.put(packed)
+	most := uint64(len(raw)/chunkBytes(m.form.Type())) &^ (pieceChunks - 1)
+	c := cursor{runs: m.runs}
+	for at := uint64(0); at < m.chunks; {
+		n := min(most, m.chunks-at)
+		if err := s.piece(ctx, m, &c, at, n, raw, packed, emit); err != nil {
+			return err
+		}
+		at += n
+	}
+	return nil
+}
+
+// piece reads n chunks, from chunk at of the band on, packs them as a form of
+// their own, and emits each of its planes to its place in the band.
+func (s *GGUF) piece(ctx context.Context, m *matrix, c *cursor, at, n uint64, raw, packed []byte, emit func(off uint64, data []byte) error) error {
+	typ := m.form.Type()
+	raw = raw[:int(n)*chunkBytes(typ)]
+	if err := s.fill(ctx, c, raw); err != nil {
+		return err
+	}
+	offsets, total, err := m.form.Planes(n, chunkValues(typ))
+	if err != nil {
+		return err
+	}
+	packed = packed[:total]
+	if err := m.form.Pack(packed, raw, n, chunkValues(typ)); err != nil {
+		return err
+	}
+	spans, err := m.form.Spans(m.chunks, chunkValues(typ), at, n)
+	if err != nil {
+		return err
+	}
+	for i, span := range spans {
+		padded := roundUp(span.Len, ggml.PlaneAlign)
+		if err := emit(span.Offset, packed[offsets[i]:offsets[i]+padded]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cursor walks over runs.
+type cursor struct {
+	runs []run
+	done uint64 // chunks taken of runs[0]
+}
+
+// fill reads the next len(dst) bytes of the cursor's runs.
+func (s *GGUF) fill(ctx context.Context, c *cursor, dst []byte) error {
+	for len(dst) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r := c.runs[0]
+		size := chunkBytes(r.typ)
+		n := min(r.chunks-c.done, uint64(len(dst)/size))
+		part := dst[:int(n)*size]
+		if err := s.readAt(part, r.off+int64(c.done)*int64(size), r.tensor); err != nil {
+			return err
+		}
+		dst = dst[len(part):]
+		if c.done += n; c.done == r.chunks {
+			c.runs, c.done = c.runs[1:], 0
+		}
+	}
+	return nil
+}
+
+// readAt reads all of dst at off of the address space, for a tensor.
+func (s *GGUF) readAt(dst []byte, off int64, tensor string) error {
+	n, err := s.file.ReadAt(dst, off)
+	s.read.Add(int64(n))
+	if n < len(dst) {
+		return fmt.Errorf("tensor %s: have %d of %d bytes at byte %d: %w", tensor, n, len(dst), off, err)
+	}
+	return nil
+}
+
+// name is the file's, for errors that no read makes.
+func (s *GGUF) name() string { return s.file.Parts[0].Name }
