@@ -151,8 +151,8 @@ func (v *Variant) Tiled() bool {
 
 // MaxTiles is the most tiles that the pairs of a step of t tokens can need:
 // each expert's pairs are cut into tiles of tileRows, and its last may be short.
-func MaxTiles(t, topK, experts, tileRows uint32) uint64 {
-	pairs := uint64(t) * uint64(topK)
+func MaxTiles(t uint64, topK, experts, tileRows uint32) uint64 {
+	pairs := t * uint64(topK)
 	if tileRows == 0 {
 		return 0
 	}

@@ -90,7 +90,10 @@ func TestPick(t *testing.T) {
 }
 
 func TestMaxTiles(t *testing.T) {
-	for _, c := range []struct{ t, k, experts, rows, want uint32 }{
+	for _, c := range []struct {
+		t                      uint64
+		k, experts, rows, want uint32
+	}{
 		{1, 4, 32, 8, 4}, {64, 4, 32, 8, 64}, {8, 4, 2, 16, 4}, {8, 4, 2, 0, 0},
 	} {
 		if have := MaxTiles(c.t, c.k, c.experts, c.rows); have != uint64(c.want) {

@@ -148,12 +148,3 @@ func (m *wgslModule) workgroup(d *Decl) error {
 	d.WorkgroupBytes = uint32(total)
 	return nil
 }
-
-// clip shortens text from outside for a message.
-func clip(s string) string {
-	const most = 96
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}

@@ -1,0 +1,108 @@
+package program
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// sortedKeys is a map's keys in order, for messages that do not change between runs.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// sectionName is a section as messages name it.
+func sectionName(i int, s *Section) string {
+	if s.GetKind() == Kind_HEAD {
+		return fmt.Sprintf("section %d (HEAD)", i)
+	}
+	return fmt.Sprintf("section %d (%v of layer %d)", i, s.GetKind(), s.GetLayer())
+}
+
+// order checks that the sections are, for each MoE layer ascending, TRUNK,
+// EXPERTS, COMBINE and any GUESSes, and then one HEAD.
+func (c *checker) order() {
+	i := 0
+	next := func(kind Kind, layer uint32) bool {
+		if i == len(c.prog.GetSections()) {
+			c.addf("sections: have %d, want %v of layer %d next", i, kind, layer)
+			return false
+		}
+		s := c.prog.GetSections()[i]
+		if s.GetKind() != kind || kind != Kind_HEAD && s.GetLayer() != layer {
+			c.addf("%s: want %v of layer %d here", sectionName(i, s), kind, layer)
+			return false
+		}
+		i++
+		return true
+	}
+	for _, layer := range c.plan.GetModel().GetMoeLayers() {
+		for _, kind := range []Kind{Kind_TRUNK, Kind_EXPERTS, Kind_COMBINE} {
+			if !next(kind, layer) {
+				return
+			}
+		}
+		for i < len(c.prog.GetSections()) && c.prog.GetSections()[i].GetKind() == Kind_GUESS {
+			if !next(Kind_GUESS, layer) {
+				return
+			}
+			c.guess(i-1, layer)
+		}
+	}
+	if !next(Kind_HEAD, 0) {
+		return
+	}
+	if i != len(c.prog.GetSections()) {
+		c.addf("%s: want the HEAD to be last", sectionName(i, c.prog.GetSections()[i]))
+	}
+}
+
+// guess checks that a guess is at a later MoE layer.
+func (c *checker) guess(i int, layer uint32) {
+	of := c.prog.GetSections()[i].GetGuessOf()
+	if _, moe := slices.BinarySearch(c.plan.GetModel().GetMoeLayers(), of); !moe || of <= layer {
+		c.addf("%s: have guess_of %d, want a MoE layer after %d", sectionName(i, c.prog.GetSections()[i]), of, layer)
+	}
+}
+
+// sections checks the variants of each section and their dispatches.
+func (c *checker) sections() {
+	for i, s := range c.prog.GetSections() {
+		c.cover(i, s)
+		for _, v := range s.GetVariants() {
+			tiled := v.Tiled()
+			for j, d := range v.GetDispatches() {
+				at := place{section: s, variant: v, tiled: tiled, index: i, number: j, dispatch: d}
+				c.dispatch(&at)
+			}
+		}
+	}
+}
+
+// cover checks that the variants, in order, cover 1..chunk (of a HEAD,
+// 1..outs) without gap or overlap.
+func (c *checker) cover(i int, s *Section) {
+	rows, what := c.b.Chunk, "chunk"
+	if s.GetKind() == Kind_HEAD {
+		rows, what = c.b.Outs, "outs"
+	}
+	next := uint64(1) // the row count that the next variant must start at; 0 once nothing is left
+	for j, v := range s.GetVariants() {
+		if uint64(v.GetMin()) != next || v.GetMax() != 0 && v.GetMax() < v.GetMin() {
+			c.addf("%s: variant %d: have rows %d..%s, want them to go on from %d", sectionName(i, s), j, v.GetMin(), upper(v), next)
+			return
+		}
+		if next = uint64(v.GetMax()) + 1; v.GetMax() == 0 {
+			next = 0
+		}
+	}
+	if next != 0 && next <= rows {
+		c.addf("%s: have variants up to %d rows, want all up to %s %d", sectionName(i, s), next-1, what, rows)
+	}
+}
+
+// upper is a variant's upper end as text.
+func upper(v *Variant) string {
+	if v.GetMax() == 0 {
+		return ""
+	}
+	return fmt.Sprint(v.GetMax())
+}
