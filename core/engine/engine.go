@@ -51,6 +51,7 @@ type Model struct {
 	code    *code
 	dense   [][]*gpu.Buffer // by weight and band
 	scratch map[uint32]*gpu.Buffer
+	sizes   tableBytes
 	tables  *tables
 	shared  [][]*gpu.BindGroup // by section variant and dispatch; nil where a session buffer is bound
 	experts *experts
