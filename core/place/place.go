@@ -73,11 +73,12 @@ func (t table) matrix(w *program.Weight, limit uint64, most int) (*program.Place
 	}
 	out := &program.Placed{Name: w.GetName(), Cols: s.cols}
 	for _, r := range s.runs {
+		full, err := fit(r, s.cols, limit)
+		if err != nil {
+			return nil, err
+		}
 		for left := r.rows; left > 0; {
-			n, err := fit(r, s.cols, left, limit)
-			if err != nil {
-				return nil, err
-			}
+			n := min(full, left)
 			if len(out.Bands) == most {
 				return nil, fmt.Errorf("have more bands of at most %d bytes than the %d of a program: want a device with larger bindings", limit, maxBands)
 			}
@@ -120,14 +121,15 @@ func (t table) vector(w *program.Weight, limit uint64) (*program.Placed, error) 
 	}}, nil
 }
 
-// fit is the number of rows, at most left, whose form is no larger than limit.
-func fit(r run, cols, left, limit uint64) (uint64, error) {
+// fit is the number of a run's rows, from 1 to all, whose form is no larger than
+// limit.
+func fit(r run, cols, limit uint64) (uint64, error) {
 	fits := func(rows uint64) bool {
 		_, total, err := r.form.Planes(rows, cols)
 		return err == nil && total <= limit
 	}
-	if fits(left) {
-		return left, nil
+	if fits(r.rows) {
+		return r.rows, nil
 	}
 	if !fits(1) {
 		_, total, err := r.form.Planes(1, cols)
@@ -137,7 +139,7 @@ func fit(r run, cols, left, limit uint64) (uint64, error) {
 		return 0, fmt.Errorf("tensor %s: have rows of %d bytes on the GPU, want at most %d, the largest storage binding: this device can't hold it",
 			r.tensor, total, limit)
 	}
-	least, most := uint64(1), left // fits(least), not fits(most)
+	least, most := uint64(1), r.rows // fits(least), not fits(most)
 	for most-least > 1 {
 		if mid := least + (most-least)/2; fits(mid) {
 			least = mid
