@@ -27,8 +27,8 @@ var _ Source = (*GGUF)(nil)
 
 // weight is a resident weight: bands of a MATRIX, or the one band of a VECTOR.
 type weight struct {
-	name  string
-	bands []matrix
+	name   string
+	bands  []matrix
 	vector []gguf.Tensor // instead of bands
 	bytes  uint64        // of the vector's band
 }
