@@ -72,10 +72,7 @@ func cutPair(pair string) (left, right string, ok bool) {
 }
 
 func badMerge(rank int, pair, want string) error {
-	if len(pair) > 200 {
-		pair = pair[:200]
-	}
-	return fmt.Errorf("tokenizer: %s: entry %d: have %q, want %s: convert the model again", keyMerges, rank, pair, want)
+	return fmt.Errorf("tokenizer: %s: entry %d: have %.99q, want %s: convert the model again", keyMerges, rank, pair, want)
 }
 
 // symbol is a piece of a pre-token while it is being merged: a list.

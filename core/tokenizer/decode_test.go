@@ -179,14 +179,14 @@ func TestDecodeSpecial(t *testing.T) {
 
 // TestPieces decodes texts that are in no vocabulary's form.
 func TestPieces(t *testing.T) {
-	tokens := []string{"a b", "Ġ你Ā", "\xffĠ", "<0x41>", "<0xZZ>", "▁▁x", "<0x0a>", ""}
-	types := []int32{1, 5, 0, 6, 6, 1, 6, 1}
+	tokens := []string{"a b", "Ġ你Ā", "\xffĠ", "<0x41>", "<0xZZ>", "▁▁x", "<0x0a>", "", "▁Ġ"}
+	types := []int32{1, 5, 0, 6, 6, 1, 6, 1, 4}
 	for _, c := range []struct {
 		model string
 		want  []string
 	}{
-		{"gpt2", []string{"a b", " 你\x00", "\xff ", "A", "<0xZZ>", "▁▁x", "\n", ""}},
-		{"gemma4", []string{"a b", "Ġ你Ā", "\xffĠ", "A", "<0xZZ>", "  x", "\n", ""}},
+		{"gpt2", []string{"a b", " 你\x00", "\xff ", "A", "<0xZZ>", "▁▁x", "\n", "", "▁Ġ"}},
+		{"gemma4", []string{"a b", "Ġ你Ā", "\xffĠ", "A", "<0xZZ>", "  x", "\n", "", "▁Ġ"}},
 	} {
 		md := meta{keyModel: c.model, keyPre: "qwen2", keyTokens: tokens, keyTypes: types, keyMerges: []string{}, keyBOS: int32(0)}
 		tok := newTest(t, md)

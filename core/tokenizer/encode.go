@@ -57,13 +57,13 @@ func newEncoder(t *Tokenizer, plain bool) *encoder {
 
 // isSpelling says whether text that must stay text may become this token: not
 // control tokens, and user-defined ones only if they are whitespace, such as
-// a run of newlines: any text has those.
+// gemma4's runs of newlines: any text has those.
 func (t *Tokenizer) isSpelling(id int32) bool {
 	switch t.types[id] {
 	case Control, Unknown:
 		return false
 	case UserDefined:
-		return strings.Trim(t.tokens[id], " \t\r\n▁ĠĊĉč") == ""
+		return strings.TrimSpace(t.tokens[id]) == ""
 	}
 	return true
 }

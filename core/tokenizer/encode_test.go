@@ -134,6 +134,7 @@ func TestSpecialOrder(t *testing.T) {
 		{"think>\n", false, []string{"think>\n"}},      // user-defined text is raw
 		{">>>>", false, []string{">>", ">>"}},          // the control token is not looked for
 		{">>>>", true, []string{">>>", ">"}},           // the longest first, from the left
+		{"<kings", false, []string{"<", "king", "s"}},  // found inside of what might have been "<king!"
 		{"aXaXa", false, []string{"aXa", "X", "a"}},    // no overlap
 		{"<s>", false, []string{"<", "s", ">"}},        // control
 		{"<unk>", false, []string{"<", "u", "n", "k", ">"}},
@@ -172,7 +173,8 @@ func TestPlain(t *testing.T) {
 		{"xy", true, []string{"x", "y"}},
 		{"xyx", true, []string{"x", "y", "x"}},
 		{"king <think>", true, []string{"k", "i", "n", "g", "Ġ", "<", "t", "h", "i", "n", "k", ">"}},
-		{"    1", true, []string{"ĠĠ", "Ġ", "Ġ", "1"}}, // whitespace is spelling
+		{"   1", false, []string{"ĠĠ", "Ġ", "1"}},
+		{"   1", true, []string{"Ġ", "Ġ", "Ġ", "1"}},
 		{"q", true, nil},
 		{"z", true, []string{"z"}},
 	} {
@@ -182,6 +184,22 @@ func TestPlain(t *testing.T) {
 		}
 		if !slices.Equal(have, c.want) {
 			t.Errorf("Encode(%q, plain %v): have %q, want %q", c.text, c.plain, have, c.want)
+		}
+	}
+}
+
+// TestPlainNewlines: a run of newlines is spelling, whatever its type.
+func TestPlainNewlines(t *testing.T) {
+	md := testVocabulary(t, "gemma4", "", 0)
+	types := slices.Clone(md[keyTypes].([]int32))
+	types[slices.Index(md[keyTokens].([]string), "\n\n")] = int32(UserDefined)
+	types[slices.Index(md[keyTokens].([]string), "\n\n\n")] = int32(Control)
+	tok := newTest(t, md.with(keyTypes, types))
+	two, _ := tok.ID("\n\n")
+	one, _ := tok.ID("\n")
+	for text, want := range map[string][]int32{"\n\n": {two}, "\n\n\n": {one, one, one}} {
+		if have := tok.Encode(text, Options{Plain: true}); !slices.Equal(have, want) {
+			t.Errorf("%q: have %v, want %v", text, have, want)
 		}
 	}
 }
@@ -264,5 +282,10 @@ func TestMissing(t *testing.T) {
 		if got := newTest(t, c.md).Encode("aéba", Options{Plain: c.plain}); !slices.Equal(got, c.want) {
 			t.Errorf("%v, plain %v: have %v, want %v", c.md, c.plain, got, c.want)
 		}
+	}
+	// A space is the three bytes of ▁, which this vocabulary lacks, as in llama.cpp.
+	tok := newTest(t, md.with(keyTokens, []string{"<unk>", "<bos>", "<0xE2>", "<0x20>"}))
+	if got := tok.Encode(" ", Options{}); !slices.Equal(got, []int32{2}) {
+		t.Errorf("a space: have %v, want 2", got)
 	}
 }

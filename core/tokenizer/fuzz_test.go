@@ -66,7 +66,7 @@ func FuzzEncodeDecode(f *testing.F) {
 		toks, slows = append(toks, tok), append(slows, newSlow(tok, md))
 	}
 	f.Fuzz(func(t *testing.T, text string, raw []byte) {
-		text = text[:min(len(text), 2000)]
+		text = text[:min(len(text), 300)] // the slow encoder is quadratic and worse
 		for i, tok := range toks {
 			if utf8.ValidString(text) {
 				checkRoundTrip(t, tok, text)

@@ -46,20 +46,21 @@ func TestGolden(t *testing.T) {
 	} else if !filepath.IsAbs(dir) {
 		dir = filepath.Join("..", "..", dir)
 	}
-	n := 0
+	if _, err := os.Stat(dir); err != nil {
+		absent(t, dir)
+	}
 	for _, arch := range []string{"lfm2moe", "qwen35moe", "gemma4", "bailingmoe3"} {
 		files, err := filepath.Glob(filepath.Join(dir, arch, "*.json"))
 		if err != nil {
 			t.Fatal(err)
 		}
+		if len(files) == 0 {
+			t.Errorf("%s/%s: have no golden files, want some", dir, arch)
+		}
 		for _, f := range files {
 			model := f[:len(f)-len(".json")] + ".gguf"
-			n++
 			t.Run(arch+"/"+filepath.Base(f), func(t *testing.T) { compareGolden(t, f, model) })
 		}
-	}
-	if n == 0 {
-		absent(t, dir)
 	}
 }
 

@@ -87,7 +87,7 @@ func readRules(md Metadata) (rules, error) {
 }
 
 func unknown(key, have, want string) error {
-	return fmt.Errorf("tokenizer: %s: have %q, want one of %s: this tokenizer is not known here", key, have, want)
+	return fmt.Errorf("tokenizer: %s: have %.99q, want one of %s: this tokenizer is not known here", key, have, want)
 }
 
 func modelNames() string {

@@ -84,7 +84,7 @@ func (t *Tokenizer) readTokens(md Metadata) error {
 			continue // llama.cpp lets these be, too: an id without a text
 		}
 		if first, dup := t.ids[text]; dup {
-			return fmt.Errorf("tokenizer: %s: have %q as token %d and %d, want each once: convert the model again", keyTokens, text, first, i)
+			return fmt.Errorf("tokenizer: %s: have %.99q as token %d and %d, want each once: convert the model again", keyTokens, text, first, i)
 		}
 		t.ids[text] = int32(i)
 	}

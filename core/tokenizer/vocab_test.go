@@ -49,6 +49,7 @@ var specialTokens = []struct {
 }{
 	{"<s>", Control}, {"<|im_end|>", Control}, {"<unk>", Unknown}, {"<think>", UserDefined}, {"</think>", UserDefined},
 	{"<t", UserDefined}, {"think>\n", UserDefined}, {">>", UserDefined}, {">>>", Control}, {"aXa", UserDefined}, {"king", UserDefined},
+	{"<king!", UserDefined},
 }
 
 // testVocabulary learns n merges from the sample for one of the families.
