@@ -31,7 +31,7 @@ func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 	var b Budget
 	for _, w := range m.Weights {
 		for _, band := range w.Bands {
-			b.Dense += band.Bytes
+			b.Dense += gpu.Booked(band.Bytes)
 		}
 	}
 	for _, buf := range m.Program.Buffers {
@@ -39,7 +39,7 @@ func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 		if err != nil {
 			return b, nil, fail("budget", err)
 		}
-		*b.of(buf.Class) += alignUp(n, 4)
+		*b.of(buf.Class) += gpu.Booked(n)
 	}
 	m.sizes = m.sizeTables()
 	b.Table = m.sizes.total()
@@ -63,7 +63,7 @@ func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 		return b, nil, fail("expert pool", err)
 	}
 	for _, k := range banks {
-		b.Pool += uint64(k.Slots) * uint64(k.RecordBytes)
+		b.Pool += gpu.Booked(uint64(k.Slots) * uint64(k.RecordBytes))
 	}
 	return b, banks, nil
 }

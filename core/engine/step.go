@@ -38,7 +38,7 @@ func (m *Model) Stats() Stats { return m.stats }
 
 func (m *Model) readbackBytes() uint64 {
 	model := m.Plan.Model
-	return 4*uint64(m.chunk)*uint64(model.TopK) + 4*uint64(model.Vocab)*uint64(m.outs())
+	return gpu.Booked(4*uint64(m.chunk)*uint64(model.TopK)) + gpu.Booked(4*uint64(model.Vocab)*uint64(m.outs()))
 }
 
 func (m *Model) makeRunner() error {

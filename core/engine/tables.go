@@ -30,9 +30,9 @@ type tableBytes struct {
 }
 
 func (t tableBytes) total() uint64 {
-	n := stepBytes + t.constants + t.picks + t.residency + t.outs + t.logits
-	for _, r := range t.ropes {
-		n += r
+	var n uint64
+	for _, size := range append([]uint64{stepBytes, t.constants, t.picks, t.residency, t.outs, t.logits}, t.ropes...) {
+		n += gpu.Booked(size)
 	}
 	return n
 }

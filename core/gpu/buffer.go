@@ -77,7 +77,7 @@ func (d *Device) NewBuffer(kind Kind, label string, size uint64, usage Usage) (*
 	if err := d.checkBuffer(kind, label, size, usage); err != nil {
 		return nil, err
 	}
-	b := &Buffer{d: d, kind: kind, label: label, size: roundUp(size, 4), usage: usage, booked: roundUp(size, allocationUnit)}
+	b := &Buffer{d: d, kind: kind, label: label, size: roundUp(size, 4), usage: usage, booked: Booked(size)}
 	if err := d.memory.take(kind, label, b.booked); err != nil {
 		return nil, err
 	}

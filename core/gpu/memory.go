@@ -37,6 +37,9 @@ type Memory struct {
 // allocationUnit is what buffer sizes are counted in: storage buffers are placed at multiples of it by the drivers measured.
 const allocationUnit = 256
 
+// Booked is what a buffer of n bytes counts in the account.
+func Booked(n uint64) uint64 { return roundUp(n, allocationUnit) }
+
 type ledger struct {
 	mu   sync.Mutex
 	m    Memory
