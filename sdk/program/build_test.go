@@ -74,13 +74,18 @@ func (b *builder) stack(name string, tensors ...string) {
 // vector declares an F32 tensor and the VECTOR of it.
 func (b *builder) vector(name string, dims ...uint64) {
 	b.tensor(name, ggml.F32, dims...)
-	n := uint64(1)
-	for _, d := range dims {
-		n *= d
+	b.vectors(name, name)
+}
+
+// vectors declares a VECTOR of tensors that exist, of equal row length.
+func (b *builder) vectors(name string, tensors ...string) {
+	p := &Placed{Name: name}
+	for _, x := range tensors {
+		cols, rows, _ := shapeOf(b.find(x).Dims)
+		p.Cols, p.Rows = cols, p.Rows+rows
 	}
-	rows := n / dims[0]
-	b.weight(&Weight{Name: name, Tensors: []string{name}, Use: Use_VECTOR},
-		&Placed{Name: name, Rows: rows, Cols: dims[0], Bands: []*Band{{Rows: rows, Bytes: 4 * n}}})
+	p.Bands = []*Band{{Rows: p.Rows, Bytes: 4 * p.Rows * p.Cols}}
+	b.weight(&Weight{Name: name, Tensors: tensors, Use: Use_VECTOR}, p)
 }
 
 func (b *builder) weight(w *Weight, p *Placed) {

@@ -90,7 +90,8 @@ func (c *Call) Planes(name string) [4]uint32 {
 // Values are the elements behind a WGSL variable, to read or write in place.
 func (c *Call) Values(name string) []float64 { return c.memory[name].Values }
 
-// Store writes v as the variable's element type holds it: F16 and F32 round.
+// Store writes v as the variable's element type holds it: F16 rounds; F32 and
+// U32 keep the float64.
 func (c *Call) Store(name string, i int, v float64) {
 	m := c.memory[name]
 	switch m.Elem {

@@ -126,7 +126,7 @@ func (t *text) dispatch(d *Dispatch) []string {
 	if consts != "" {
 		tail += "  " + consts
 	}
-	return []string{d.GetLabel(), kernel, strings.Join(in, ", ") + " -> " + strings.Join(out, ", "), tail}
+	return []string{d.GetLabel(), kernel, strings.Join(in, ", ") + " -> " + strings.Join(out, ", ") + "  " + tail}
 }
 
 // gridText writes a grid's terms with commas between dimensions.
