@@ -1783,8 +1783,8 @@ func (x *Program) GetTileRows() uint32 {
 	return 0
 }
 
-// Buffer holds fixed + per_row·T + per_out·O + per_pos·ceil(P/pos_div) elements, where T is the chunk length, O the
-// output rows and P the context length (for a RING: window + chunk).
+// Buffer holds fixed + per_row·T + per_out·O + (per_pos + per_row_pos·T)·ceil(P/pos_div) elements, where T is the chunk
+// length, O the output rows and P the context length (for a RING: window + chunk).
 type Buffer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1796,6 +1796,7 @@ type Buffer struct {
 	PerPos        uint64                 `protobuf:"varint,7,opt,name=per_pos,json=perPos,proto3" json:"per_pos,omitempty"`
 	PosDiv        uint32                 `protobuf:"varint,8,opt,name=pos_div,json=posDiv,proto3" json:"pos_div,omitempty"` // 0 means 1
 	Window        uint32                 `protobuf:"varint,9,opt,name=window,proto3" json:"window,omitempty"`               // RING only
+	PerRowPos     uint64                 `protobuf:"varint,10,opt,name=per_row_pos,json=perRowPos,proto3" json:"per_row_pos,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1889,6 +1890,13 @@ func (x *Buffer) GetPosDiv() uint32 {
 func (x *Buffer) GetWindow() uint32 {
 	if x != nil {
 		return x.Window
+	}
+	return 0
+}
+
+func (x *Buffer) GetPerRowPos() uint64 {
+	if x != nil {
+		return x.PerRowPos
 	}
 	return 0
 }
@@ -2650,7 +2658,7 @@ const file_sdk_program_program_proto_rawDesc = "" +
 	"\akernels\x18\x03 \x03(\v2\x19.sluice.program.v1.KernelR\akernels\x126\n" +
 	"\bsections\x18\x04 \x03(\v2\x1a.sluice.program.v1.SectionR\bsections\x12\x14\n" +
 	"\x05input\x18\x05 \x01(\rR\x05input\x12\x1b\n" +
-	"\ttile_rows\x18\x06 \x01(\rR\btileRows\"\x8b\x02\n" +
+	"\ttile_rows\x18\x06 \x01(\rR\btileRows\"\xab\x02\n" +
 	"\x06Buffer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12.\n" +
 	"\x05class\x18\x02 \x01(\x0e2\x18.sluice.program.v1.ClassR\x05class\x12+\n" +
@@ -2660,7 +2668,9 @@ const file_sdk_program_program_proto_rawDesc = "" +
 	"\aper_out\x18\x06 \x01(\x04R\x06perOut\x12\x17\n" +
 	"\aper_pos\x18\a \x01(\x04R\x06perPos\x12\x17\n" +
 	"\apos_div\x18\b \x01(\rR\x06posDiv\x12\x16\n" +
-	"\x06window\x18\t \x01(\rR\x06window\"M\n" +
+	"\x06window\x18\t \x01(\rR\x06window\x12\x1e\n" +
+	"\vper_row_pos\x18\n" +
+	" \x01(\x04R\tperRowPos\"M\n" +
 	"\x04Slot\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x121\n" +
 	"\x06access\x18\x02 \x01(\x0e2\x19.sluice.program.v1.AccessR\x06access\"\x88\x03\n" +

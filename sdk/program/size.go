@@ -46,9 +46,12 @@ func BufferElems(b *Buffer, chunk, outs, context uint64) (uint64, error) {
 	if b.GetClass() == Class_RING {
 		positions, carry = bits.Add64(uint64(b.GetWindow()), chunk, 0)
 	}
+	blocks := ceilDiv(positions, uint64(b.GetPosDiv()))
+	perBlock, carryRows := mulAdd(b.GetPerRowPos(), chunk, b.GetPerPos())
+	carry |= carryRows
 	total := b.GetFixed()
 	for _, part := range [][2]uint64{
-		{b.GetPerRow(), chunk}, {b.GetPerOut(), outs}, {b.GetPerPos(), ceilDiv(positions, uint64(b.GetPosDiv()))},
+		{b.GetPerRow(), chunk}, {b.GetPerOut(), outs}, {perBlock, blocks},
 	} {
 		high, n := bits.Mul64(part[0], part[1])
 		var c uint64
@@ -59,6 +62,13 @@ func BufferElems(b *Buffer, chunk, outs, context uint64) (uint64, error) {
 		return 0, fmt.Errorf("program: buffer %s: %w", clip(b.GetName()), errTooLarge)
 	}
 	return total, nil
+}
+
+// mulAdd is a·b + c, and whether that overflows (not 0).
+func mulAdd(a, b, c uint64) (sum, overflow uint64) {
+	high, low := bits.Mul64(a, b)
+	sum, carry := bits.Add64(low, c, 0)
+	return sum, high | carry
 }
 
 // ceilDiv is n/d rounded up, where a d of 0 means 1.
