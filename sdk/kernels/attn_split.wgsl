@@ -1,0 +1,77 @@
+// One token's attention over a run of KEYS cached positions: for each of the G query heads of a KV head the greatest score m,
+// the sum of exp(score - m), and the values weighted so. attn_merge joins the runs. No score leaves the workgroup.
+// q is [rows][kv_heads · G · HD]; kc, vc [row][kv_heads · HD]; part [run][head][HD + 2]: m, sum, values.
+// Keys seen: the last min(S, window) positions (all where window is 0). Grid: kv_heads, ceil(keys seen / KEYS).
+struct Constants { kv_heads: u32, window: u32, scale: f32 }
+@group(0) @binding(0) var<uniform> c: Constants;
+//!include lib/step.wgsl
+//!choose kv f16 f32
+override HD: u32 = 64u;
+override G: u32 = 4u;
+override KEYS: u32 = 128u;
+override W: u32 = 128u;
+override GHD: u32 = 256u;   // G · HD
+override GKEYS: u32 = 512u; // G · KEYS
+@group(0) @binding(1) var<storage, read> q: array<f32>;
+@group(0) @binding(2) var<storage, read> kc: array<kv2>;
+@group(0) @binding(3) var<storage, read> vc: array<kv2>;
+@group(0) @binding(4) var<storage, read_write> part: array<f32>;
+var<workgroup> qs: array<f32, GHD>;
+var<workgroup> scores: array<f32, GKEYS>;
+
+// Where the cache holds position pos of this KV head, in pairs of elements.
+fn cache_at(pos: u32, kvh: u32) -> u32 {
+  var row = pos;
+  if (c.window > 0u) { row = pos % (c.window + step.chunk); }
+  return (row * c.kv_heads + kvh) * (HD / 2u);
+}
+
+@compute @workgroup_size(W)
+fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+  let kvh = wg.x;
+  var seen = step.S;
+  if (c.window > 0u) { seen = min(seen, c.window); }
+  let first = step.S - seen + wg.y * KEYS;
+  let keys = min(KEYS, step.S - first);
+  let heads = c.kv_heads * G;
+  for (var i = lid; i < GHD; i += W) { qs[i] = q[(step.row0 * heads + kvh * G) * HD + i] * c.scale; }
+  workgroupBarrier();
+  for (var j = lid; j < keys; j += W) {
+    let at = cache_at(first + j, kvh);
+    var s: array<f32, G>;
+    for (var g = 0u; g < G; g++) { s[g] = 0.0; }
+    for (var i = 0u; i < HD / 2u; i++) {
+      let k = kv_unpack(kc[at + i]);
+      for (var g = 0u; g < G; g++) { s[g] += qs[g * HD + 2u * i] * k.x + qs[g * HD + 2u * i + 1u] * k.y; }
+    }
+    for (var g = 0u; g < G; g++) { scores[g * KEYS + j] = s[g]; }
+  }
+  workgroupBarrier();
+  for (var g = lid; g < G; g += W) {
+    var m = scores[g * KEYS];
+    for (var j = 1u; j < keys; j++) { m = max(m, scores[g * KEYS + j]); }
+    var sum = 0.0;
+    for (var j = 0u; j < keys; j++) {
+      let p = exp(scores[g * KEYS + j] - m);
+      scores[g * KEYS + j] = p;
+      sum += p;
+    }
+    let o = (wg.y * heads + kvh * G + g) * (HD + 2u);
+    part[o] = m;
+    part[o + 1u] = sum;
+  }
+  workgroupBarrier();
+  for (var i = lid; i < HD / 2u; i += W) {
+    var acc: array<vec2<f32>, G>;
+    for (var g = 0u; g < G; g++) { acc[g] = vec2<f32>(0.0); }
+    for (var j = 0u; j < keys; j++) {
+      let v = kv_unpack(vc[cache_at(first + j, kvh) + i]);
+      for (var g = 0u; g < G; g++) { acc[g] += scores[g * KEYS + j] * v; }
+    }
+    for (var g = 0u; g < G; g++) {
+      let o = (wg.y * heads + kvh * G + g) * (HD + 2u) + 2u + 2u * i;
+      part[o] = acc[g].x;
+      part[o + 1u] = acc[g].y;
+    }
+  }
+}

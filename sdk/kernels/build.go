@@ -1,0 +1,180 @@
+// Package kernels is the library's compute shaders: one .wgsl file each, shared
+// pieces in lib/, a snippet per ggml type in types/, and a float64 reference
+// beside every one. sdk/layer picks and binds them; plugins build kernels of
+// their own with the same Build.
+//
+// A source file is WGSL with three kinds of extra lines, which Build resolves:
+//
+//	override W: u32 = 64u;       becomes const W: u32 = <Params["W"]>;
+//	//!include lib/step.wgsl     is replaced by that file
+//	//!choose x plain norm       is replaced by lib/x_plain.wgsl or lib/x_norm.wgsl, by Choices["x"]
+//	//!type gate from bank       is replaced by the snippet of Types["gate"], reading the binding bank
+//
+// @binding numbers are given anew in the order of appearance.
+package kernels
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sluicehost/sluice/sdk/ggml"
+	"github.com/sluicehost/sluice/sdk/kernels/types"
+	"github.com/sluicehost/sluice/sdk/program"
+)
+
+//go:embed *.wgsl lib/*.wgsl
+var library embed.FS
+
+// Spec names a kernel and everything its code depends on.
+type Spec struct {
+	Name    string               // file name without .wgsl
+	Choices map[string]string    // by //!choose name
+	Types   map[string]ggml.Type // by weight slot
+	Params  map[string]uint32    // override constants that differ from the file's own
+}
+
+// String is the kernel's name within a program: equal specs, equal names.
+func (s Spec) String() string {
+	var b strings.Builder
+	b.WriteString(s.Name)
+	for _, k := range slices.Sorted(maps.Keys(s.Choices)) {
+		b.WriteString("." + s.Choices[k])
+	}
+	var args []string
+	for _, k := range slices.Sorted(maps.Keys(s.Types)) {
+		args = append(args, k+"="+strings.ToLower(s.Types[k].String()))
+	}
+	for _, k := range slices.Sorted(maps.Keys(s.Params)) {
+		args = append(args, k+"="+strconv.FormatUint(uint64(s.Params[k]), 10))
+	}
+	if len(args) > 0 {
+		b.WriteString("[" + strings.Join(args, " ") + "]")
+	}
+	return b.String()
+}
+
+// Build specializes a kernel of this library.
+func Build(s Spec) (*program.Kernel, error) { return BuildFrom(library, s) }
+
+// BuildFrom specializes a kernel whose file lies in files; its includes may
+// name the library's lib/ too.
+func BuildFrom(files fs.FS, s Spec) (*program.Kernel, error) {
+	src, err := expand(files, s, s.Name+".wgsl", 0)
+	if err != nil {
+		return nil, fmt.Errorf("kernels: %s: %w", s.Name, err)
+	}
+	params := map[string]uint32{}
+	src = specialize(src, s.Params, params)
+	for name := range s.Params {
+		if _, ok := params[name]; !ok {
+			return nil, fmt.Errorf("kernels: %s: no override constant %s", s.Name, name)
+		}
+	}
+	src = renumber(src)
+	decl, err := program.ParseWGSL(src)
+	if err != nil {
+		return nil, fmt.Errorf("kernels: %s: %w", s.Name, err)
+	}
+	k := &program.Kernel{Name: s.String(), Wgsl: src, Slots: decl.Slots, ConstantBytes: decl.ConstantBytes,
+		Ref: s.Name, Params: params, Types: map[string]uint32{}}
+	for slot, t := range s.Types {
+		k.Types[slot] = uint32(t)
+	}
+	return k, nil
+}
+
+var directive = regexp.MustCompile(`(?m)^//!(include|choose|type) (.*)$`)
+
+// expand resolves the directives of one file, and of those it includes.
+func expand(files fs.FS, s Spec, name string, depth int) (string, error) {
+	if depth > 8 {
+		return "", fmt.Errorf("%s: includes nest deeper than 8", name)
+	}
+	raw, err := fs.ReadFile(files, name)
+	if err != nil && files != fs.FS(library) {
+		raw, err = library.ReadFile(name)
+	}
+	if err != nil {
+		return "", err
+	}
+	var failed error
+	out := directive.ReplaceAllStringFunc(string(raw), func(line string) string {
+		text, err := resolve(files, s, line, depth)
+		if err != nil && failed == nil {
+			failed = fmt.Errorf("%s: %s: %w", name, line, err)
+		}
+		return text
+	})
+	return out, failed
+}
+
+// resolve gives the text that a directive line stands for.
+func resolve(files fs.FS, s Spec, line string, depth int) (string, error) {
+	f := strings.Fields(strings.TrimPrefix(line, "//!"))
+	switch {
+	case f[0] == "include" && len(f) == 2:
+		return expand(files, s, f[1], depth+1)
+	case f[0] == "choose" && len(f) >= 3:
+		c := s.Choices[f[1]]
+		if !slices.Contains(f[2:], c) {
+			return "", fmt.Errorf("have choice %q, want one of %v", c, f[2:])
+		}
+		return expand(files, s, "lib/"+f[1]+"_"+c+".wgsl", depth+1)
+	case f[0] == "type" && len(f) == 4 && f[2] == "from":
+		t, ok := s.Types[f[1]]
+		if !ok {
+			return "", fmt.Errorf("no type given for weight slot %s", f[1])
+		}
+		src, ok := types.Source(t)
+		if !ok {
+			return "", fmt.Errorf("no kernel reads ggml type %v", t)
+		}
+		return rename(src, f[1], f[3]), nil
+	}
+	return "", fmt.Errorf("not a directive")
+}
+
+var typeName = regexp.MustCompile(`\bT(_\w+)?\b`)
+
+// rename gives a type snippet its slot's prefix and its binding's name.
+func rename(src, slot, binding string) string {
+	return typeName.ReplaceAllStringFunc(src, func(id string) string {
+		if id == "T" {
+			return binding
+		}
+		return slot + id[1:]
+	})
+}
+
+var overrideLine = regexp.MustCompile(`(?m)^override (\w+)\s*:\s*u32\s*=\s*(\d+)u?\s*;`)
+
+// specialize turns override lines into constants and records every value in all.
+func specialize(src string, params, all map[string]uint32) string {
+	return overrideLine.ReplaceAllStringFunc(src, func(line string) string {
+		m := overrideLine.FindStringSubmatch(line)
+		v, ok := params[m[1]]
+		if !ok {
+			def, _ := strconv.ParseUint(m[2], 10, 32)
+			v = uint32(def)
+		}
+		all[m[1]] = v
+		return fmt.Sprintf("const %s: u32 = %du;", m[1], v)
+	})
+}
+
+var bindingAttr = regexp.MustCompile(`@binding\(\d+\)`)
+
+// renumber counts the bindings from 0 in their order of appearance.
+func renumber(src string) string {
+	n := -1
+	return bindingAttr.ReplaceAllStringFunc(src, func(string) string {
+		n++
+		return fmt.Sprintf("@binding(%d)", n)
+	})
+}

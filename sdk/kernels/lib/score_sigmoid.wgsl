@@ -1,0 +1,10 @@
+// p = sigmoid(r); experts are picked by p + bias.
+@group(0) @binding(0) var<storage, read> bias: array<f32>;
+
+fn scores_of(t: u32, lid: u32) {
+  for (var e = lid; e < E; e += W) {
+    let p = 1.0 / (1.0 + exp(-r[t * E + e]));
+    prob[e] = p;
+    rank[e] = p + bias[e];
+  }
+}

@@ -1,0 +1,219 @@
+package kernels
+
+import (
+	"math"
+
+	"github.com/sluicehost/sluice/sdk/program"
+)
+
+// Ref finds the float64 reference of a kernel by its file name, nil where the
+// library has none.
+func Ref(name string) program.Ref { return refs[name] }
+
+var refs = map[string]program.Ref{
+	"matvec":      refMatvec,
+	"pair":        refPair,
+	"expert_pair": refExpertPair,
+	"expert_down": refExpertDown,
+	"heads":       refHeads,
+	"attn_split":  refAttnSplit,
+	"attn_merge":  refAttnMerge,
+	"shortconv":   refShortconv,
+	"topk":        refTopK,
+	"add":         refAdd,
+	"rmsnorm":     refRMSNorm,
+}
+
+// norm is x / sqrt(mean(x²) + eps) · w; a nil w stands for ones.
+func norm(x, w []float64, eps float64) []float64 {
+	var s float64
+	for _, v := range x {
+		s += v * v
+	}
+	scale := 1 / math.Sqrt(s/float64(len(x))+eps)
+	y := make([]float64, len(x))
+	for i, v := range x {
+		y[i] = v * scale
+		if w != nil {
+			y[i] *= w[i]
+		}
+	}
+	return y
+}
+
+// activations is row t of x as lib/x_*.wgsl and lib/rows_*.wgsl read it: units of 32
+// values, perhaps of the row that outs names, perhaps normed.
+func activations(c *program.Call, t int) []float64 {
+	n := 32 * int(c.U32("units"))
+	if c.Has("outs") {
+		t = int(c.Values("outs")[t])
+	}
+	x := c.Values("x")[t*n : (t+1)*n]
+	if c.Has("nw") {
+		return norm(x, c.Values("nw"), c.F32("eps"))
+	}
+	return x
+}
+
+// dot is row · x for a row of a weight slot.
+func dot(c *program.Call, slot, variable string, planes [4]uint32, row int, x []float64) float64 {
+	units := len(x) / 32
+	var s float64
+	for u := range units {
+		w := c.Unit(slot, variable, planes, uint64(row*units+u))
+		for i, v := range w {
+			s += v * x[u*32+i]
+		}
+	}
+	return s
+}
+
+// put writes y[i], with the residual where the kernel has one.
+func put(c *program.Call, i int, v float64) {
+	if c.Has("res") {
+		v += c.Values("res")[i]
+	}
+	c.Store("y", i, v)
+}
+
+// glu is the gated activation; gelu tells the tanh form from silu, limit > 0 clamps (bailingmoe3).
+func glu(c *program.Call, gate, up float64) float64 {
+	if c.Param("GELU") == 1 {
+		return 0.5 * gate * (1 + math.Tanh(math.Sqrt(2/math.Pi)*gate*(1+0.044715*gate*gate))) * up
+	}
+	s := gate / (1 + math.Exp(-gate))
+	if limit := c.F32("limit"); limit > 0 {
+		return min(s, limit) * max(-limit, min(limit, up))
+	}
+	return s * up
+}
+
+func refMatvec(c *program.Call) {
+	rows, stride, off := int(c.U32("rows")), int(c.U32("y_stride")), int(c.U32("y_off"))
+	for t := range int(c.Grid[1]) {
+		x := activations(c, t)
+		for row := range rows {
+			put(c, t*stride+off+row, dot(c, "w", "w", c.Planes("planes"), row, x))
+		}
+	}
+}
+
+func refPair(c *program.Call) {
+	rows, stride, off := int(c.U32("rows")), int(c.U32("y_stride")), int(c.U32("y_off"))
+	for t := range int(c.Grid[1]) {
+		x := activations(c, t)
+		for row := range rows {
+			g := dot(c, "gate", "gate", c.Planes("gate"), row, x)
+			u := dot(c, "up", "up", c.Planes("up"), row, x)
+			c.Store("y", t*stride+off+row, glu(c, g, u))
+		}
+	}
+}
+
+// record gives the planes of a part within the record of pick's expert.
+func record(c *program.Call, part string, pick int) [4]uint32 {
+	p := c.Planes(part)
+	slot := uint32(c.Values("residency")[int(c.Values("picks")[pick])])
+	for i := range p {
+		p[i] += slot * c.U32("stride")
+	}
+	return p
+}
+
+func refExpertPair(c *program.Call) {
+	rows, k := int(c.U32("rows")), int(c.U32("top_k"))
+	for t := range int(c.Grid[1]) {
+		x := activations(c, t)
+		for pick := t * k; pick < (t+1)*k; pick++ {
+			gate, up := record(c, "gate", pick), record(c, "up", pick)
+			for row := range rows {
+				g := dot(c, "gate", "bank", gate, int(c.U32("gate_row0"))+row, x)
+				u := dot(c, "up", "bank", up, int(c.U32("up_row0"))+row, x)
+				c.Store("y", pick*rows+row, glu(c, g, u))
+			}
+		}
+	}
+}
+
+func refExpertDown(c *program.Call) {
+	rows, n, k := int(c.U32("rows")), 32*int(c.U32("units")), int(c.U32("top_k"))
+	act, pw := c.Values("act"), c.Values("pw")
+	for t := range int(c.Grid[1]) {
+		for row := range rows {
+			var sum float64
+			for pick := t * k; pick < (t+1)*k; pick++ {
+				sum += pw[pick] * dot(c, "down", "bank", record(c, "down", pick), row, act[pick*n:(pick+1)*n])
+			}
+			put(c, t*rows+row, sum)
+		}
+	}
+}
+
+func refAdd(c *program.Call) {
+	a, b := c.Values("a"), c.Values("b")
+	for i := range int(c.Grid[1]) * int(c.U32("n")) {
+		c.Store("y", i, a[i]+b[i])
+	}
+}
+
+func refRMSNorm(c *program.Call) {
+	n := int(c.U32("n"))
+	for t := range int(c.Grid[0]) {
+		for i, v := range norm(c.Values("x")[t*n:(t+1)*n], c.Values("nw"), c.F32("eps")) {
+			c.Store("y", t*n+i, v)
+		}
+	}
+}
+
+// refTopK follows the spec's Routing section: rank is softmax(r), or sigmoid(r) + bias.
+func refTopK(c *program.Call) {
+	e, k := int(c.Param("E")), int(c.Param("K"))
+	for t := range int(c.Grid[0]) {
+		prob, rank := scores(c, c.Values("r")[t*e:(t+1)*e])
+		var sum float64
+		picks := make([]int, k)
+		for i := range picks {
+			best := 0
+			for j := range rank {
+				if rank[j] > rank[best] {
+					best = j
+				}
+			}
+			picks[i] = best
+			rank[best] = math.Inf(-1)
+			sum += prob[best]
+		}
+		f := c.F32("scale")
+		if c.Param("NORM") == 1 {
+			f /= max(sum, 6.103515625e-5)
+		}
+		for i, p := range picks {
+			c.Store("picks", t*k+i, float64(p))
+			c.Store("pw", t*k+i, prob[p]*f)
+		}
+	}
+}
+
+// scores gives each expert's probability and the rank it is picked by.
+func scores(c *program.Call, r []float64) (prob, rank []float64) {
+	prob, rank = make([]float64, len(r)), make([]float64, len(r))
+	if c.Has("bias") {
+		for i, v := range r {
+			prob[i] = 1 / (1 + math.Exp(-v))
+			rank[i] = prob[i] + c.Values("bias")[i]
+		}
+		return prob, rank
+	}
+	m, sum := r[0], 0.0
+	for _, v := range r {
+		m = max(m, v)
+	}
+	for _, v := range r {
+		sum += math.Exp(v - m)
+	}
+	for i, v := range r {
+		prob[i] = math.Exp(v-m) / sum
+		rank[i] = prob[i]
+	}
+	return prob, rank
+}

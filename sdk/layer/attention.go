@@ -1,0 +1,155 @@
+package layer
+
+import (
+	"fmt"
+
+	"github.com/sluicehost/sluice/sdk/program"
+)
+
+// splitKeys is how many cached positions one workgroup of attn_split sees.
+const splitKeys = 128
+
+// Rope is a table of rotations that the host computes for each token.
+type Rope struct {
+	index int
+	dims  int
+}
+
+// RopeTable declares rotations for dims dims of a head: pair i of dims/2 turns by
+// pos · base^(-2i/dims). divisor, where not empty, is an F32 tensor that divides pair by pair.
+func (e *Encoder) RopeTable(name string, dims int, base float64, divisor string) Rope {
+	if dims <= 0 || dims%2 != 0 {
+		e.fail("rope %s: have %d rotated dims, want an even number", name, dims)
+		return Rope{}
+	}
+	i, err := e.source.rope(&program.Rope{Name: name, Pairs: uint32(dims / 2), Base: base, BaseDims: uint32(dims), Divisor: divisor})
+	if err != nil {
+		e.fail("%w", err)
+	}
+	return Rope{index: i, dims: dims}
+}
+
+// Attention is softmax(q·k · Scale)·v over the session's positions, with per-head RMS norms
+// on q and k and NeoX RoPE. Query head h reads KV head h div (Heads/KVHeads).
+type Attention struct {
+	Heads, KVHeads, HeadDim int
+	QNorm, KNorm            string // tensors of the block, [HeadDim]
+	Eps                     float64
+	Rope                    Rope
+	Scale                   float64
+	Window                  int // keys seen, the newest included; 0 is all
+}
+
+// Attention runs over qkv, whose rows hold q | k | v of all heads. It keeps k and v in the
+// session's caches blk.N.k_cache and v_cache. The result has Heads · HeadDim values.
+func (l *Layer) Attention(qkv *Value, a Attention) *Value {
+	q, y := l.scratch("q", a.Heads*a.HeadDim), l.scratch("attn", a.Heads*a.HeadDim)
+	if a.Heads <= 0 || a.KVHeads <= 0 || a.Heads%a.KVHeads != 0 || a.HeadDim <= 0 || a.HeadDim%2 != 0 || a.Rope.dims > a.HeadDim {
+		l.fail("blk.%d: attention: have %d heads, %d KV heads, head size %d, %d rotated dims: want heads a multiple of KV heads, an even head size, no more rotated dims than that",
+			l.number, a.Heads, a.KVHeads, a.HeadDim, a.Rope.dims)
+		return y
+	}
+	if kv := a.KVHeads * a.HeadDim; qkv.width != a.Heads*a.HeadDim+2*kv {
+		l.fail("blk.%d: attention: have %d values of q | k | v, want %d", l.number, qkv.width, a.Heads*a.HeadDim+2*kv)
+		return y
+	}
+	k, v := l.cache("k_cache", a), l.cache("v_cache", a)
+	l.emit(l.heads(a, l.plain(qkv), q, k, v))
+	part := l.scratchShape("part", 0, partShape(a))
+	l.emit(l.attnSplit(a, q, k, v, part))
+	w := l.width(64)
+	l.emit(&op{
+		label:  l.prefix + "attn.merge",
+		spec:   spec("attn_merge").with("HD", uint32(a.HeadDim)).with("KEYS", splitKeys).with("W", w),
+		consts: consts{"heads": uint32(a.Heads), "window": uint32(a.Window)},
+		binds:  binds{"part": read(part), "y": write(y)},
+		grid:   []*program.Term{one(a.Heads)},
+	})
+	return y
+}
+
+// cache is this block's k or v cache.
+func (l *Layer) cache(name string, a Attention) *program.Binding {
+	b := &program.Buffer{Name: l.prefix + name, Class: program.Class_KV, Elem: l.kvElem(), PerPos: uint64(a.KVHeads * a.HeadDim)}
+	if a.Window > 0 {
+		b.Class, b.Window = program.Class_RING, uint32(a.Window)
+	}
+	return l.session(b)
+}
+
+func (e *Encoder) kvElem() program.Elem {
+	if e.kvF32 {
+		return program.Elem_F32
+	}
+	return program.Elem_F16
+}
+
+func (e *Encoder) kvChoice() string {
+	if e.kvF32 {
+		return "f32"
+	}
+	return "f16"
+}
+
+func (l *Layer) heads(a Attention, qkv, q *Value, k, v *program.Binding) *op {
+	hd, rope := uint32(a.HeadDim), &program.Binding{At: &program.Binding_Rope{Rope: uint32(a.Rope.index)}}
+	kOff := uint32(a.Heads) * hd
+	return &op{
+		label: l.prefix + "heads",
+		spec: spec("heads").choose("kv", l.kvChoice()).with("HD", hd).with("ROT", uint32(a.Rope.dims)).
+			with("NEOX", 1).with("VNORM", 0).with("W", l.width(64)),
+		consts: consts{"stride": uint32(qkv.width), "q_off": uint32(0), "q_step": hd, "k_off": kOff, "v_off": kOff + uint32(a.KVHeads)*hd,
+			"heads": uint32(a.Heads), "kv_heads": uint32(a.KVHeads), "window": uint32(a.Window), "eps": a.Eps},
+		binds: binds{"qkv": read(qkv), "q_norm": at(l.vector(a.HeadDim, l.prefix+a.QNorm)), "k_norm": at(l.vector(a.HeadDim, l.prefix+a.KNorm)),
+			"rope": at(rope), "q": write(q), "kc": at(k), "vc": at(v)},
+		grid: []*program.Term{one(a.Heads + 2*a.KVHeads), perRow()},
+	}
+}
+
+// partShape is what attn_split hands to attn_merge: per run of splitKeys positions and head,
+// the greatest score, the sum, and HeadDim values.
+func partShape(a Attention) *program.Buffer {
+	run := uint64(a.Heads * (a.HeadDim + 2))
+	if a.Window > 0 {
+		return &program.Buffer{Fixed: run * uint64((a.Window+splitKeys-1)/splitKeys)}
+	}
+	return &program.Buffer{PerPos: run, PosDiv: splitKeys}
+}
+
+func (l *Layer) attnSplit(a Attention, q *Value, k, v *program.Binding, part *Value) *op {
+	g := uint32(a.Heads / a.KVHeads)
+	runs := &program.Term{Div: splitKeys, N: program.Var_S}
+	if a.Window > 0 {
+		runs = &program.Term{Div: splitKeys, N: program.Var_SW, Window: uint32(a.Window)}
+	}
+	return &op{
+		label: l.prefix + "attn.split",
+		spec: spec("attn_split").choose("kv", l.kvChoice()).with("HD", uint32(a.HeadDim)).with("G", g).with("KEYS", splitKeys).
+			with("W", l.width(128)).with("GHD", g*uint32(a.HeadDim)).with("GKEYS", g*splitKeys),
+		consts: consts{"kv_heads": uint32(a.KVHeads), "window": uint32(a.Window), "scale": a.Scale},
+		binds:  binds{"q": read(q), "kc": at(k), "vc": at(v), "part": write(part)},
+		grid:   []*program.Term{one(a.KVHeads), runs},
+	}
+}
+
+// ShortConv is LFM2's gated short convolution over bcx, whose rows hold b | c | u of equal
+// width: y = c ⊙ conv(b ⊙ u), causal and per channel, with taps weights in the tensor
+// [taps, width], the oldest first. The session keeps the last taps - 1 rows of b ⊙ u.
+func (l *Layer) ShortConv(bcx *Value, tensor string, taps int) *Value {
+	n := bcx.width / 3
+	y := l.scratch("conv", n)
+	if taps < 2 || bcx.width%3 != 0 {
+		l.fail("blk.%d: short convolution: have %d taps over %d values, want at least 2 taps and a multiple of 3", l.number, taps, bcx.width)
+		return y
+	}
+	state := l.session(&program.Buffer{Name: fmt.Sprintf("%sconv_state", l.prefix), Class: program.Class_STATE, Fixed: uint64((taps - 1) * n)})
+	w := l.width(64)
+	l.emit(&op{
+		label:  l.prefix + "shortconv",
+		spec:   spec("shortconv").with("TAPS", uint32(taps)).with("W", w),
+		consts: consts{"hidden": uint32(n)},
+		binds:  binds{"bcx": read(l.plain(bcx)), "kernel": at(l.vector(taps*n, l.prefix+tensor)), "state": at(state), "y": write(y)},
+		grid:   []*program.Term{groups(n, int(w))},
+	})
+	return y
+}

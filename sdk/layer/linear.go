@@ -1,0 +1,71 @@
+package layer
+
+import "github.com/sluicehost/sluice/sdk/program"
+
+// Linear is W · x for tensors of the block with x's width as row length, stacked to rows
+// rows in all. x may be a norm.
+func (l *Layer) Linear(x *Value, rows int, tensors ...string) *Value {
+	full := make([]string, len(tensors))
+	for i, t := range tensors {
+		full[i] = l.prefix + t
+	}
+	y := l.scratch("linear", rows)
+	m := l.matrix(x.width, rows, full...)
+	if m == nil {
+		return y
+	}
+	for i, b := range m.placed.GetBands() {
+		o := l.matvec(m, i, x, l.split(int(b.Rows), x.width/32))
+		o.spec.choose("rows", "all").choose("out", "put")
+		o.binds["y"] = write(y)
+		o.consts["y_stride"], o.consts["y_off"] = uint32(rows), uint32(b.Row0)
+		o.grid = append(o.grid, perRow())
+		l.emit(o)
+		y.ops = append(y.ops, o)
+	}
+	return y
+}
+
+// matvec is the operation for one band of a matrix, without its output.
+func (e *Encoder) matvec(m *matrix, band int, x *Value, s split) *op {
+	b := m.placed.Bands[band]
+	o := &op{
+		label:  m.label,
+		spec:   spec("matvec").typed("w", b.Type),
+		consts: consts{"planes": planes(b), "rows": uint32(b.Rows), "units": uint32(x.width / 32)},
+		binds:  binds{"w": at(m.band(band))},
+		grid:   []*program.Term{groups(int(b.Rows), s.rows())},
+	}
+	s.apply(o.spec)
+	return o.input(x)
+}
+
+// planes are a band's plane starts as the kernels take them.
+func planes(b *program.Band) (p [4]uint32) {
+	copy(p[:], b.GetPlanes())
+	return p
+}
+
+// Logits is the head: tensor · x for the rows whose logits are wanted. x is the residual
+// stream or its norm.
+func (e *Encoder) Logits(x *Value, tensor string) {
+	vocab := int(e.source.model().GetVocab())
+	e.hidden = x
+	if x.norm != nil {
+		e.hidden = x.norm.of
+	}
+	e.hidden.fixed = "hidden"
+	e.openHead()
+	m := e.matrix(x.width, vocab, tensor)
+	if m == nil {
+		return
+	}
+	for i, b := range m.placed.GetBands() {
+		o := e.matvec(m, i, x, e.split(int(b.Rows), x.width/32))
+		o.spec.choose("rows", "outs").choose("out", "put")
+		o.binds["outs"], o.binds["y"] = table(program.Table_OUTS), table(program.Table_LOGITS)
+		o.consts["y_stride"], o.consts["y_off"] = uint32(vocab), uint32(b.Row0)
+		o.grid = append(o.grid, &program.Term{N: program.Var_O})
+		e.emit(o)
+	}
+}

@@ -1,0 +1,112 @@
+package layer
+
+import "github.com/sluicehost/sluice/sdk/program"
+
+// Value is what a layer passes to the next: rows of activations, one per token.
+// It is a name for a buffer yet to be chosen.
+type Value struct {
+	width int
+	name  string
+	shape *program.Buffer // elements and class; its name is chosen with the buffer
+	norm  *norm           // set where the value is an RMS norm that its readers apply themselves
+	ops   []*op           // the operations that write it and could add a residual
+	fixed string          // a buffer of its own that every regime shares
+	reads int
+	first int // positions of the operations that first write and last touch it
+	last  int
+}
+
+// norm is an RMS norm that has not been computed anywhere.
+type norm struct {
+	of     *Value
+	weight *program.Binding
+	eps    float64
+}
+
+// Width is the number of values per token.
+func (v *Value) Width() int { return v.width }
+
+// scratch makes a value of width f32 per token.
+func (e *Encoder) scratch(name string, width int) *Value {
+	return e.scratchShape(name, width, &program.Buffer{PerRow: uint64(width)})
+}
+
+func (e *Encoder) scratchShape(name string, width int, shape *program.Buffer) *Value {
+	return &Value{width: width, name: name, shape: shape, first: -1}
+}
+
+// session names a buffer that each session has its own of.
+func (e *Encoder) session(b *program.Buffer) *program.Binding {
+	return e.out.namedBuffer(b)
+}
+
+// Embed is the tokens' embedding rows, times scale. The host looks them up itself.
+func (e *Encoder) Embed(tensor string, scale float64) *Value {
+	hidden := int(e.source.model().GetHidden())
+	t := e.source.tensor(tensor)
+	switch {
+	case t == nil:
+		e.fail("tensor %s is missing: want [%d, %d]", tensor, hidden, e.source.model().GetVocab())
+	case len(t.Dims) != 2 || t.Dims[0] != uint64(hidden) || t.Dims[1] != uint64(e.source.model().GetVocab()):
+		e.fail("tensor %s: have shape %s, want [%d, %d]", tensor, shapeOf(t), hidden, e.source.model().GetVocab())
+	default:
+		e.source.embed(&program.Embed{Tensor: tensor, Scale: float32(scale)})
+	}
+	v := e.scratch("input", hidden)
+	v.fixed = "input"
+	return v
+}
+
+// RMSNorm is x / sqrt(mean(x²) + eps) · weight, applied by whoever reads it.
+func (l *Layer) RMSNorm(x *Value, weight string, eps float64) *Value {
+	return l.Encoder.rmsNorm(x, l.prefix+weight, eps)
+}
+
+// FinalNorm is the RMS norm before the head; the first of the tensors that the file has is its weight.
+func (e *Encoder) FinalNorm(x *Value, eps float64, weights ...string) *Value {
+	return e.rmsNorm(x, e.First(weights...), eps)
+}
+
+func (e *Encoder) rmsNorm(x *Value, weight string, eps float64) *Value {
+	x = e.plain(x)
+	return &Value{width: x.width, name: "norm", first: -1, norm: &norm{of: x, weight: e.vector(x.width, weight), eps: eps}}
+}
+
+// plain computes a lazy norm for readers that can't apply it.
+func (e *Encoder) plain(x *Value) *Value {
+	if x.norm == nil {
+		return x
+	}
+	y := e.scratch("norm", x.width)
+	e.emit(&op{
+		label:  "norm",
+		spec:   spec("rmsnorm"),
+		consts: consts{"n": uint32(x.width), "eps": x.norm.eps},
+		binds:  binds{"x": read(x.norm.of), "nw": at(x.norm.weight), "y": write(y)},
+		grid:   []*program.Term{perRow()},
+	})
+	return y
+}
+
+// Add is x + y. Where y was just computed by a kernel that can, the sum is made there.
+func (l *Layer) Add(x, y *Value) *Value {
+	x = l.plain(x)
+	if len(y.ops) > 0 && y.reads == 0 && y.width == x.width {
+		for _, o := range y.ops {
+			o.spec.Choices["out"] = "add"
+			o.binds["res"] = read(x)
+		}
+		y.name, y.ops = "x", nil
+		return y
+	}
+	sum := l.scratch("x", x.width)
+	w := l.width(64)
+	l.emit(&op{
+		label:  l.prefix + "add",
+		spec:   spec("add").with("W", w),
+		consts: consts{"n": uint32(x.width)},
+		binds:  binds{"a": read(x), "b": read(l.plain(y)), "y": write(sum)},
+		grid:   []*program.Term{groups(x.width, int(w)), perRow()},
+	})
+	return sum
+}

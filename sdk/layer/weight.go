@@ -1,0 +1,121 @@
+package layer
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sluicehost/sluice/sdk/ggml"
+	"github.com/sluicehost/sluice/sdk/program"
+)
+
+// matrix is a weight that a kernel multiplies by: its bands, and how to bind them.
+type matrix struct {
+	index  int
+	placed *program.Placed
+	label  string
+}
+
+// band binds band i of the matrix.
+func (m *matrix) band(i int) *program.Binding {
+	return &program.Binding{At: &program.Binding_Weight{Weight: &program.WeightBand{Weight: uint32(m.index), Band: uint32(i)}}}
+}
+
+// matrix asks for tensors of cols values a row, rows in all, stacked.
+func (e *Encoder) matrix(cols, rows int, names ...string) *matrix {
+	have := 0
+	for _, name := range names {
+		t := e.source.tensor(name)
+		switch {
+		case t == nil:
+			e.fail("tensor %s is missing: want [%d, …]", name, cols)
+			return nil
+		case len(t.Dims) != 2 || t.Dims[0] != uint64(cols):
+			e.fail("tensor %s: have shape %s, want [%d, …]", name, shapeOf(t), cols)
+			return nil
+		case t.Dims[1] > uint64(rows-have):
+			e.fail("tensor %s: have shape %s, want [%d, %d]", name, shapeOf(t), cols, rows-have)
+			return nil
+		}
+		have += int(t.Dims[1])
+		if !e.matrixType(t) {
+			return nil
+		}
+	}
+	if have != rows {
+		e.fail("tensors %s: have %d rows in all, want %d", strings.Join(names, ", "), have, rows)
+		return nil
+	}
+	i, placed, err := e.source.weight(&program.Weight{Name: stackName(names), Tensors: names, Use: program.Use_MATRIX})
+	if err != nil {
+		e.fail("%w", err)
+		return nil
+	}
+	return &matrix{index: i, placed: placed, label: stackLabel(names)}
+}
+
+// matrixType checks that kernels can read a tensor as a matrix.
+func (e *Encoder) matrixType(t *program.Tensor) bool {
+	if _, ok := ggml.Form(typeOf(t)); !ok {
+		e.fail("tensor %s: have type %v, want one that kernels read (%s)", t.Name, typeOf(t), ggml.FormNames())
+		return false
+	}
+	if t.Dims[0]%32 != 0 {
+		e.fail("tensor %s: have rows of %d values, want a multiple of 32", t.Name, t.Dims[0])
+		return false
+	}
+	return true
+}
+
+// vector binds a tensor of n values in all, as f32.
+func (e *Encoder) vector(n int, name string) *program.Binding {
+	t := e.source.tensor(name)
+	if t == nil {
+		e.fail("tensor %s is missing: want %d values", name, n)
+		return nil
+	}
+	have := uint64(1)
+	for _, d := range t.Dims {
+		have *= d
+	}
+	if have != uint64(n) {
+		e.fail("tensor %s: have shape %s, want %d values", name, shapeOf(t), n)
+		return nil
+	}
+	if !slices.Contains([]ggml.Type{ggml.F32, ggml.F16, ggml.BF16}, typeOf(t)) {
+		e.fail("tensor %s: have type %v, want F32, F16 or BF16", name, typeOf(t))
+		return nil
+	}
+	i, _, err := e.source.weight(&program.Weight{Name: name, Tensors: []string{name}, Use: program.Use_VECTOR})
+	if err != nil {
+		e.fail("%w", err)
+		return nil
+	}
+	return &program.Binding{At: &program.Binding_Weight{Weight: &program.WeightBand{Weight: uint32(i)}}}
+}
+
+// expertPart checks a 3-D tensor [cols, rows, experts] and makes it a record's part.
+func (l *Layer) expertPart(cols, rows int, name string) *program.Weight {
+	t, experts := l.source.tensor(name), uint64(l.source.model().GetExperts())
+	switch {
+	case t == nil:
+		l.fail("tensor %s is missing: want [%d, %d, %d]", name, cols, rows, experts)
+	case len(t.Dims) != 3 || t.Dims[0] != uint64(cols) || t.Dims[1] != uint64(rows) || t.Dims[2] != experts:
+		l.fail("tensor %s: have shape %s, want [%d, %d, %d]", name, shapeOf(t), cols, rows, experts)
+	case l.matrixType(t):
+		return &program.Weight{Name: name, Tensors: []string{name}, Use: program.Use_MATRIX}
+	}
+	return nil
+}
+
+// stackName names a weight of several tensors: its first tensor and the distinct rest of the others.
+func stackName(names []string) string { return strings.Join(names, "+") }
+
+// stackLabel is stackName for people: blk.3.attn_q+attn_k+attn_v.
+func stackLabel(names []string) string {
+	label := strings.TrimSuffix(names[0], ".weight")
+	cut := strings.LastIndex(label, ".") + 1
+	for _, n := range names[1:] {
+		label += "+" + strings.TrimSuffix(strings.TrimPrefix(n, label[:cut]), ".weight")
+	}
+	return label
+}
