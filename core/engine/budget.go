@@ -35,7 +35,7 @@ func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 		}
 	}
 	for _, buf := range m.Program.Buffers {
-		n, err := program.BufferBytes(buf, uint64(m.chunk), 1, uint64(m.Context))
+		n, err := program.BufferBytes(buf, uint64(m.Chunk), uint64(m.outs()), uint64(m.Context))
 		if err != nil {
 			return b, nil, fail("budget", err)
 		}
@@ -43,7 +43,8 @@ func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 	}
 	m.sizes = m.sizeTables()
 	b.Table = m.sizes.total()
-	b.Staging = m.readbackBytes()
+	picks, logits := m.readbackSizes()
+	b.Staging = gpu.Booked(picks) + gpu.Booked(logits)
 	groups := m.groups()
 	limit := int64(min(m.device.Limits().MaxStorageBinding, m.device.Limits().MaxBufferSize))
 	for _, g := range groups {

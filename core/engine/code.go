@@ -116,6 +116,10 @@ func (m *Model) tableRange(sec *program.Section, d *program.Dispatch, t program.
 		return gpu.Range{Buffer: m.tables.residency, Offset: m.experts.index[int(sec.Layer)] * size.residencyStride, Size: size.residencyStride}, nil
 	case program.Table_OUTS:
 		return gpu.Range{Buffer: m.tables.outs}, nil
+	case program.Table_PAIRS:
+		return gpu.Range{Buffer: m.tables.pairs}, nil
+	case program.Table_TILES:
+		return gpu.Range{Buffer: m.tables.tiles}, nil
 	case program.Table_LOGITS:
 		return gpu.Range{Buffer: m.tables.logits}, nil
 	}

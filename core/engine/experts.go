@@ -23,6 +23,7 @@ type experts struct {
 	pool    *stream.Pool
 	banks   []*gpu.Buffer
 	stride  []uint64       // by bank
+	slots   []int          // by bank
 	bank    map[int]int    // by layer
 	index   map[int]uint64 // a layer's place among the MoE layers
 	rows    [][]byte       // the residency table's rows, by index
@@ -45,7 +46,7 @@ func (m *Model) makeExperts(banks []stream.Bank, readers int) (*experts, error) 
 		if err != nil {
 			return x, err
 		}
-		x.banks, x.stride = append(x.banks, buf), append(x.stride, uint64(b.RecordBytes))
+		x.banks, x.stride, x.slots = append(x.banks, buf), append(x.stride, uint64(b.RecordBytes)), append(x.slots, b.Slots)
 		for _, l := range b.Layers {
 			x.bank[l] = i
 		}

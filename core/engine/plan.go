@@ -12,6 +12,12 @@ import (
 // defaultContext is how many tokens a session holds unless asked otherwise.
 const defaultContext = 4096
 
+// defaultChunk is how many tokens of a prompt one step takes unless asked otherwise.
+const defaultChunk = 256
+
+// maxOuts is how many rows of logits one step gives: prompts want one, evaluations a few.
+const maxOuts = 8
+
 // plan asks the planner for everything and validates it; nothing is on the GPU yet.
 func (m *Model) plan(ctx context.Context, h *program.Header, p Planner, o Options) error {
 	var err error
@@ -36,6 +42,7 @@ func (m *Model) plan(ctx context.Context, h *program.Header, p Planner, o Option
 	if err != nil {
 		return err
 	}
+	m.Chunk = chunkLength(o.Chunk, m.Context, m.Program)
 	if err := program.Validate(m.Plan, m.Weights, m.Records, m.Program, m.bounds(limits)); err != nil {
 		return invalid(m.Plan, err)
 	}
@@ -49,7 +56,7 @@ func invalid(p *program.Plan, err error) error {
 
 func (m *Model) bounds(l gpu.Limits) program.Bounds {
 	return program.Bounds{Limits: DeviceLimits(l), StorageAlign: uint32(l.StorageAlign), UniformAlign: uint32(l.UniformAlign),
-		Chunk: uint64(m.chunk), Outs: 1, Context: uint64(m.Context), MaxBuffer: l.MaxBufferSize}
+		Chunk: uint64(m.Chunk), Outs: uint64(m.outs()), Context: uint64(m.Context), MaxBuffer: l.MaxBufferSize}
 }
 
 // contextLength is how many tokens a session holds: what was asked for, no more than the file allows.
@@ -63,6 +70,37 @@ func contextLength(asked, file int) (int, error) {
 		return 0, fmt.Errorf("engine: context: have %d tokens, want at most the file's context_length %d", asked, file)
 	}
 	return asked, nil
+}
+
+// chunkLength is how many tokens one step takes: what was asked for, no more than a session
+// holds or every section of the program has a variant for.
+func chunkLength(asked, context int, p *program.Program) int {
+	if asked <= 0 {
+		asked = defaultChunk
+	}
+	n := min(asked, context)
+	for _, s := range p.GetSections() {
+		if s.GetKind() != program.Kind_HEAD {
+			n = min(n, covered(s, n))
+		}
+	}
+	return max(n, 1)
+}
+
+// covered is the greatest row count up to n that a section has variants for, from 1 on.
+func covered(s *program.Section, n int) int {
+	have := 0
+	for have < n {
+		v := s.Pick(uint32(have + 1))
+		switch {
+		case v == nil:
+			return have
+		case v.GetMax() == 0:
+			return n
+		}
+		have = int(min(v.GetMax(), uint32(n)))
+	}
+	return have
 }
 
 // DeviceLimits are a device's limits as a plugin is told them.

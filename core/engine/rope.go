@@ -30,7 +30,7 @@ func (m *Model) readRopes() ([]ropeTable, error) {
 		for i := range div[:min(len(div), len(freq))] {
 			freq[i] /= div[i]
 		}
-		t := ropeTable{freq: freq, magnitude: float64(r.Magnitude), row: make([]byte, 8*len(freq)*m.chunk)}
+		t := ropeTable{freq: freq, magnitude: float64(r.Magnitude), row: make([]byte, 8*len(freq)*m.Chunk)}
 		if t.magnitude == 0 {
 			t.magnitude = 1
 		}

@@ -79,52 +79,57 @@ func (s *Session) Reset() error {
 	return nil
 }
 
-// Feed appends tokens. For each of the last want ones it calls emit, in order, with the
-// token's position and the logits after it; the slice is valid during the call. The context
-// is heeded between tokens: a step that has begun ends.
+// Feed appends tokens, a chunk at a time. For each of the last want ones it calls emit, in
+// order, with the token's position and the logits after it; the slice is valid during the
+// call, which must not use the model. The context is heeded between steps: one that has begun ends.
 func (s *Session) Feed(ctx context.Context, tokens []int32, want int, emit func(pos int, logits []float32) error) error {
 	if len(tokens) > s.Room() {
 		return fmt.Errorf("engine: have %d tokens and %d more, want at most %d in all: %w", s.pos, len(tokens), s.model.Context, ErrContextFull)
 	}
-	for i, id := range tokens {
+	for len(tokens) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		logits, err := s.step(ctx, id, i >= len(tokens)-want)
-		if err != nil {
+		n := s.model.stepLength(len(tokens), want)
+		outs := max(0, min(n, n-len(tokens)+want))
+		if err := s.step(ctx, tokens[:n], outs); err != nil {
 			return err
 		}
-		if logits == nil {
-			continue
+		for i := range outs {
+			if err := emit(s.pos-outs+i, s.model.runner.row(i)); err != nil {
+				return err
+			}
 		}
-		if err := emit(s.pos-1, logits); err != nil {
-			return err
-		}
+		tokens = tokens[n:]
 	}
 	return nil
 }
 
-// step feeds one token; the logits are nil where they are not wanted.
-func (s *Session) step(ctx context.Context, id int32, want bool) ([]float32, error) {
+// stepLength is how many of left tokens, the last want of which need logits, go into the next
+// step: as many as fit a chunk, but no more rows of logits than a step can give.
+func (m *Model) stepLength(left, want int) int {
+	n := min(left, m.Chunk)
+	plain := max(0, left-want) // tokens whose logits nobody wants
+	return min(n, plain+m.outs())
+}
+
+// step feeds tokens and leaves the logits of the last outs of them in the runner.
+func (s *Session) step(ctx context.Context, ids []int32, outs int) error {
 	if s.broken != nil {
-		return nil, fmt.Errorf("engine: an earlier step of this session failed, reset it first: %w", s.broken)
+		return fmt.Errorf("engine: an earlier step of this session failed, reset it first: %w", s.broken)
 	}
 	m := s.model
 	m.busy <- struct{}{}
 	defer func() { <-m.busy }()
-	if err := m.input([]int32{id}, s.pos); err != nil {
-		return nil, err
+	if err := m.input(ids, s.pos); err != nil {
+		return err
 	}
-	step := program.StepUniform{T: 1, Pos0: uint32(s.pos), S: uint32(s.pos + 1), Chunk: uint32(m.chunk)}
-	if want {
-		step.O = 1
-	}
+	step := program.StepUniform{T: uint32(len(ids)), Pos0: uint32(s.pos), S: uint32(s.pos + len(ids)), O: uint32(outs), Chunk: uint32(m.Chunk)}
 	// From here on the session's state changes: a step that fails half-way leaves it unusable.
-	logits, err := m.run(context.WithoutCancel(ctx), s, step)
-	if err != nil {
+	if err := m.run(context.WithoutCancel(ctx), s, step); err != nil {
 		s.broken = err
-		return nil, err
+		return err
 	}
-	s.pos++
-	return logits, nil
+	s.pos += len(ids)
+	return nil
 }

@@ -17,17 +17,24 @@ type runner struct {
 	commands gpu.Commands
 	picks    *gpu.Readback
 	logits   *gpu.Readback
-	row      []float32 // logits of one row
+	rows     []float32 // logits of a step's output rows
+	vocab    int
 	embed    []float32
 	bytes    []byte
-	asked    []int
+	asked    []int // the picks of the layer at hand, row by row
+	tiles    tiling
 	held     stream.Pins // of the experts that the next submit reads
 	holding  bool
 }
 
+// row is the logits of output row i of the last step.
+func (r *runner) row(i int) []float32 { return r.rows[i*r.vocab : (i+1)*r.vocab] }
+
 // Stats count what steps did since the model was loaded.
 type Stats struct {
 	Tokens    int
+	Steps     int
+	Waves     int // of experts, beyond one a layer and step
 	Readbacks int
 	GPUWait   time.Duration // waiting for picks and logits
 	DiskWait  time.Duration // waiting for experts
@@ -36,22 +43,25 @@ type Stats struct {
 // Stats returns the counts so far. Call it between steps.
 func (m *Model) Stats() Stats { return m.stats }
 
-func (m *Model) readbackBytes() uint64 {
+// readbackSizes are the sizes of the picks' and the logits' readbacks.
+func (m *Model) readbackSizes() (picks, logits uint64) {
 	model := m.Plan.Model
-	return gpu.Booked(4*uint64(m.chunk)*uint64(model.TopK)) + gpu.Booked(4*uint64(model.Vocab)*uint64(m.outs()))
+	return 4 * uint64(m.Chunk) * uint64(model.TopK), 4 * uint64(model.Vocab) * uint64(m.outs())
 }
 
 func (m *Model) makeRunner() error {
 	model := m.Plan.Model
 	r := &m.runner
-	r.row = make([]float32, model.Vocab)
-	r.embed = make([]float32, int(model.Hidden)*m.chunk)
+	r.vocab = int(model.Vocab)
+	r.rows = make([]float32, r.vocab*m.outs())
+	r.embed = make([]float32, int(model.Hidden)*m.Chunk)
 	r.bytes = make([]byte, 4*len(r.embed))
+	picks, logits := m.readbackSizes()
 	var err error
-	if r.picks, err = m.device.NewReadback("picks", 4*uint64(m.chunk)*uint64(model.TopK)); err != nil {
+	if r.picks, err = m.device.NewReadback("picks", picks); err != nil {
 		return err
 	}
-	r.logits, err = m.device.NewReadback("logits", 4*uint64(model.Vocab)*uint64(m.outs()))
+	r.logits, err = m.device.NewReadback("logits", logits)
 	return err
 }
 
@@ -73,43 +83,61 @@ func (m *Model) input(ids []int32, pos int) error {
 }
 
 // run replays the program for one step: each trunk, a readback of its picks, the experts it asked for,
-// and so on to the head. It returns the logits where the step wants them.
-func (m *Model) run(ctx context.Context, s *Session, step program.StepUniform) ([]float32, error) {
+// and so on to the head. It leaves the logits of the last step.O rows in the runner.
+func (m *Model) run(ctx context.Context, s *Session, step program.StepUniform) error {
 	if err := m.writeStep(step); err != nil {
-		return nil, err
+		return err
 	}
-	r := &m.runner
-	r.commands.Reset()
+	if err := m.writeOuts(step); err != nil {
+		return err
+	}
+	m.runner.commands.Reset()
 	defer m.letGo()
 	flat := 0
 	for _, sec := range m.Program.Sections {
-		n := step.T
-		if sec.Kind == program.Kind_HEAD {
-			n = step.O
-		}
-		if n > 0 && sec.Kind != program.Kind_GUESS {
-			if err := m.record(s, sec, flat, n, step); err != nil {
-				return nil, err
-			}
+		if err := m.runSection(ctx, s, sec, flat, step); err != nil {
+			return err
 		}
 		flat += len(sec.Variants)
-		if sec.Kind == program.Kind_TRUNK {
-			if err := m.fetch(ctx, int(sec.Layer), step); err != nil {
-				return nil, err
-			}
-		}
 	}
 	return m.finish(ctx, step)
 }
 
-// record appends a section's dispatches for n rows. flat is the section's first variant among all.
-func (m *Model) record(s *Session, sec *program.Section, flat int, n uint32, step program.StepUniform) error {
-	v := sec.Pick(n)
+// runSection records a section, and does what the host has to before or after it. flat is its
+// first variant's number among all.
+func (m *Model) runSection(ctx context.Context, s *Session, sec *program.Section, flat int, step program.StepUniform) error {
+	rows := step.T
+	if sec.Kind == program.Kind_HEAD {
+		rows = step.O
+	}
+	v := sec.Pick(rows)
+	if rows == 0 || sec.Kind == program.Kind_GUESS {
+		return nil
+	}
 	for i := range sec.Variants {
 		if sec.Variants[i] == v {
 			flat += i
 		}
 	}
+	switch {
+	case sec.Kind == program.Kind_EXPERTS && v.Tiled():
+		return m.runWaves(ctx, s, int(sec.Layer), v, flat, step)
+	case sec.Kind == program.Kind_EXPERTS:
+		if err := m.ensure(ctx, int(sec.Layer), m.runner.asked); err != nil {
+			return err
+		}
+	}
+	if err := m.record(s, v, flat, step); err != nil {
+		return err
+	}
+	if sec.Kind == program.Kind_TRUNK {
+		return m.readPicks(ctx, int(sec.Layer), step)
+	}
+	return nil
+}
+
+// record appends a variant's dispatches. flat is its number among all.
+func (m *Model) record(s *Session, v *program.Variant, flat int, step program.StepUniform) error {
 	for i, d := range v.Dispatches {
 		g := m.shared[flat][i]
 		if g == nil {
@@ -124,34 +152,45 @@ func (m *Model) record(s *Session, sec *program.Section, flat int, n uint32, ste
 	return nil
 }
 
-// fetch runs what is recorded up to a layer's routing, reads its picks and makes them resident.
-func (m *Model) fetch(ctx context.Context, layer int, step program.StepUniform) error {
-	r, k := &m.runner, int(m.Plan.Model.TopK)
-	n := 4 * uint64(step.T) * uint64(k)
-	r.picks.Copy(&r.commands, 0, m.tables.picks, m.experts.index[layer]*m.sizes.picksStride, n)
+// readPicks runs what is recorded up to a layer's routing and reads which experts it picked.
+func (m *Model) readPicks(ctx context.Context, layer int, step program.StepUniform) error {
+	r, n := &m.runner, int(step.T)*int(m.Plan.Model.TopK)
+	r.picks.Copy(&r.commands, 0, m.tables.picks, m.experts.index[layer]*m.sizes.picksStride, 4*uint64(n))
 	if err := m.submit(); err != nil {
 		return err
 	}
-	start := time.Now()
-	data, err := r.picks.Wait(ctx)
+	data, err := m.wait(ctx, r.picks)
 	if err != nil {
 		return err
 	}
 	r.asked = r.asked[:0]
-	for i := range int(step.T) * k {
+	for i := range n {
 		r.asked = append(r.asked, int(binary.LittleEndian.Uint32(data[4*i:])))
 	}
 	if err := r.picks.Unmap(); err != nil {
 		return err
 	}
-	waited := time.Now()
-	m.stats.GPUWait += waited.Sub(start)
+	return m.checkPicks(layer)
+}
+
+// wait waits for a readback and counts the time.
+func (m *Model) wait(ctx context.Context, r *gpu.Readback) ([]byte, error) {
+	start := time.Now()
+	data, err := r.Wait(ctx)
+	m.stats.GPUWait += time.Since(start)
 	m.stats.Readbacks++
-	if r.held, err = m.experts.pool.Ensure(ctx, layer, r.asked); err != nil {
+	return data, err
+}
+
+// ensure makes experts of a layer resident and pins them until the next submit.
+func (m *Model) ensure(ctx context.Context, layer int, experts []int) error {
+	start := time.Now()
+	pins, err := m.experts.pool.Ensure(ctx, layer, experts)
+	m.stats.DiskWait += time.Since(start)
+	if err != nil {
 		return err
 	}
-	r.holding = true
-	m.stats.DiskWait += time.Since(waited)
+	m.runner.held, m.runner.holding = pins, true
 	return m.experts.writeMap()
 }
 
@@ -173,26 +212,24 @@ func (m *Model) letGo() {
 }
 
 // finish sends the rest of a step and reads its logits.
-func (m *Model) finish(ctx context.Context, step program.StepUniform) ([]float32, error) {
+func (m *Model) finish(ctx context.Context, step program.StepUniform) error {
 	r := &m.runner
 	m.stats.Tokens += int(step.T)
+	m.stats.Steps++
 	if step.O == 0 {
-		return nil, m.submit()
+		return m.submit()
 	}
-	n := 4 * uint64(m.Plan.Model.Vocab)
-	r.logits.Copy(&r.commands, 0, m.tables.logits, 0, n)
+	n := int(step.O) * r.vocab
+	r.logits.Copy(&r.commands, 0, m.tables.logits, 0, 4*uint64(n))
 	if err := m.submit(); err != nil {
-		return nil, err
+		return err
 	}
-	start := time.Now()
-	data, err := r.logits.Wait(ctx)
+	data, err := m.wait(ctx, r.logits)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	m.stats.GPUWait += time.Since(start)
-	m.stats.Readbacks++
-	for i := range r.row {
-		r.row[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+	for i := range r.rows[:n] {
+		r.rows[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
 	}
-	return r.row, r.logits.Unmap()
+	return r.logits.Unmap()
 }

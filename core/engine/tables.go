@@ -10,6 +10,9 @@ import (
 // stepBytes is the size of the step uniform.
 const stepBytes = 32
 
+// tileBytes is the size of one tile: expert, first pair, pairs, 0.
+const tileBytes = 16
+
 // tables are the buffers by which the host tells kernels about a step, and they tell it picks and logits.
 type tables struct {
 	step      *gpu.Buffer
@@ -18,6 +21,8 @@ type tables struct {
 	residency *gpu.Buffer // likewise
 	outs      *gpu.Buffer
 	logits    *gpu.Buffer
+	pairs     *gpu.Buffer // nil where the program runs no tiles
+	tiles     *gpu.Buffer
 	ropes     []*gpu.Buffer
 	at        map[string]uint64 // offset of each distinct constants struct
 }
@@ -25,13 +30,14 @@ type tables struct {
 // tableBytes are the sizes of the tables.
 type tableBytes struct {
 	constants, picks, residency, outs, logits uint64
+	pairs, tiles                              uint64 // 0 where the program runs no tiles
 	picksStride, residencyStride              uint64 // from one MoE layer to the next
 	ropes                                     []uint64
 }
 
 func (t tableBytes) total() uint64 {
 	var n uint64
-	for _, size := range append([]uint64{stepBytes, t.constants, t.picks, t.residency, t.outs, t.logits}, t.ropes...) {
+	for _, size := range append([]uint64{stepBytes, t.constants, t.picks, t.residency, t.outs, t.logits, t.pairs, t.tiles}, t.ropes...) {
 		n += gpu.Booked(size)
 	}
 	return n
@@ -42,19 +48,23 @@ func (m *Model) sizeTables() tableBytes {
 	model, layers := m.Plan.Model, uint64(len(m.Records))
 	align := m.device.Limits().StorageAlign
 	t := tableBytes{outs: 4 * uint64(m.outs()), logits: 4 * uint64(model.Vocab) * uint64(m.outs())}
-	t.picksStride = alignUp(4*uint64(m.chunk)*uint64(model.TopK), align)
+	t.picksStride = alignUp(4*uint64(m.Chunk)*uint64(model.TopK), align)
 	t.residencyStride = alignUp(4*uint64(model.Experts), align)
 	t.picks, t.residency = layers*t.picksStride, layers*t.residencyStride
 	_, packed := m.packConstants()
 	t.constants = uint64(len(packed))
+	if m.Program.TileRows > 0 {
+		t.pairs = 4 * uint64(m.Chunk) * uint64(model.TopK)
+		t.tiles = tileBytes * program.MaxTiles(uint64(m.Chunk), model.TopK, model.Experts, m.Program.TileRows)
+	}
 	for _, r := range m.Plan.Ropes {
-		t.ropes = append(t.ropes, 4*2*uint64(r.Pairs)*uint64(m.chunk))
+		t.ropes = append(t.ropes, 4*2*uint64(r.Pairs)*uint64(m.Chunk))
 	}
 	return t
 }
 
 // outs is how many rows of logits one step can give.
-func (m *Model) outs() int { return 1 }
+func (m *Model) outs() int { return min(m.Chunk, maxOuts) }
 
 // packConstants lays every distinct constants struct of the program one after the other.
 func (m *Model) packConstants() (at map[string]uint64, packed []byte) {
@@ -101,7 +111,12 @@ func (m *Model) makeTables() (*tables, error) {
 		{&t.residency, "residency", size.residency, storage},
 		{&t.outs, "outs", size.outs, storage},
 		{&t.logits, "logits", size.logits, storage},
+		{&t.pairs, "pairs", size.pairs, storage},
+		{&t.tiles, "tiles", size.tiles, storage},
 	} {
+		if x.size == 0 {
+			continue
+		}
 		var err error
 		if *x.to, err = m.device.NewBuffer(gpu.Table, x.name, x.size, x.usage); err != nil {
 			return t, err
@@ -120,7 +135,7 @@ func (m *Model) makeTables() (*tables, error) {
 }
 
 func (t *tables) release() {
-	for _, b := range append([]*gpu.Buffer{t.step, t.constants, t.picks, t.residency, t.outs, t.logits}, t.ropes...) {
+	for _, b := range append([]*gpu.Buffer{t.step, t.constants, t.picks, t.residency, t.outs, t.logits, t.pairs, t.tiles}, t.ropes...) {
 		if b != nil {
 			b.Release()
 		}
@@ -134,4 +149,16 @@ func (m *Model) writeStep(s program.StepUniform) error {
 		binary.LittleEndian.PutUint32(b[4*i:], v)
 	}
 	return m.device.Write(m.tables.step, 0, b[:])
+}
+
+// writeOuts names the rows whose logits are wanted: the last step.O.
+func (m *Model) writeOuts(s program.StepUniform) error {
+	if s.O == 0 {
+		return nil
+	}
+	var b [4 * maxOuts]byte
+	for i := range s.O {
+		binary.LittleEndian.PutUint32(b[4*i:], s.T-s.O+i)
+	}
+	return m.device.Write(m.tables.outs, 0, b[:4*s.O])
 }

@@ -26,7 +26,7 @@ func (m *Model) makeScratch() error {
 
 // makeBuffer creates one of the program's buffers, zeroed.
 func (m *Model) makeBuffer(b *program.Buffer) (*gpu.Buffer, error) {
-	n, err := program.BufferBytes(b, uint64(m.chunk), uint64(m.outs()), uint64(m.Context))
+	n, err := program.BufferBytes(b, uint64(m.Chunk), uint64(m.outs()), uint64(m.Context))
 	if err != nil {
 		return nil, fail("buffer "+b.Name, err)
 	}
