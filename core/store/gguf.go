@@ -91,7 +91,7 @@ func (s *GGUF) addWeights(p *program.Plan, placed []*program.Placed) error {
 		if w.GetUse() == program.Use_VECTOR {
 			out.vector, out.bytes, err = vectorOf(s.file, w, placed[i])
 		} else {
-			out.bands, err = matrixOf(s.file, w, placed[i], 0)
+			out.bands, err = bandsOf(s.file, w, placed[i], 0, 0)
 		}
 		if err != nil {
 			return fmt.Errorf("weight %.80q: %w", w.GetName(), err)
@@ -122,14 +122,11 @@ func (s *GGUF) record(r *program.Record, placed *program.PlacedRecord, experts u
 	}
 	rec := &record{experts: int(experts), stride: placed.GetStride()}
 	for i, w := range r.GetParts() {
-		bands, err := matrixOf(s.file, w, placed.GetParts()[i], experts)
+		bands, err := bandsOf(s.file, w, placed.GetParts()[i], experts, rec.end)
 		if err != nil {
 			return nil, fmt.Errorf("part %.80q: %w", w.GetName(), err)
 		}
 		for _, b := range bands {
-			if b.base != rec.end {
-				return nil, fmt.Errorf("part %.80q: have a band at byte %d, want it at %d, after the one before", w.GetName(), b.base, rec.end)
-			}
 			rec.end += b.bytes
 		}
 		rec.bands = append(rec.bands, bands...)

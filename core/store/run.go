@@ -40,13 +40,23 @@ func chunkBytes(t ggml.Type) int { return int(chunkValues(t) / t.BlockSize() * t
 // copied reports whether a form of t is the file's bytes as they are.
 func copied(t ggml.Type) bool { return t == ggml.F32 || t == ggml.F16 || t == ggml.BF16 }
 
-// matrixOf is the bands of a MATRIX, or with experts > 0 of a record's part.
-func matrixOf(f *gguf.File, w *program.Weight, p *program.Placed, experts uint64) ([]matrix, error) {
+// bandsOf is the bands of a MATRIX, each from byte 0 of a buffer of its own; or
+// with experts > 0 those of a record's part, one after the other from base on.
+func bandsOf(f *gguf.File, w *program.Weight, p *program.Placed, experts, base uint64) ([]matrix, error) {
 	runs, err := matrixRuns(f, w, p.GetCols(), experts)
 	if err != nil {
 		return nil, err
 	}
-	return cut(runs, p)
+	bands, err := cut(runs, p)
+	for i, b := range bands {
+		if b.base != base {
+			return nil, fmt.Errorf("band %d: have it at byte %d, want it at %d", i, b.base, base)
+		}
+		if experts > 0 {
+			base += b.bytes
+		}
+	}
+	return bands, err
 }
 
 // matrixRuns are the runs of a MATRIX's tensors, rows of cols values: whole, or
