@@ -80,11 +80,7 @@ func (t *text) section(s *Section) {
 		t.printf("\n%s of layer %d\n", name, s.GetLayer())
 	}
 	for _, v := range s.GetVariants() {
-		rows := fmt.Sprintf("%d..%s", v.GetMin(), upper(v))
-		if v.GetMin() == v.GetMax() {
-			rows = fmt.Sprint(v.GetMin())
-		}
-		t.printf(" rows %s: %s\n", rows, plural(len(v.GetDispatches()), "dispatch", "dispatches"))
+		t.printf(" rows %s: %s\n", rowsText(v), plural(len(v.GetDispatches()), "dispatch", "dispatches"))
 		lines := make([][]string, len(v.GetDispatches()))
 		for i, d := range v.GetDispatches() {
 			lines[i] = t.dispatch(d)

@@ -21,7 +21,7 @@ type place struct {
 
 // String names the dispatch in messages.
 func (p *place) String() string {
-	s := fmt.Sprintf("%s, rows %d..%s, dispatch %d %s", sectionName(p.index, p.section), p.variant.GetMin(), upper(p.variant), p.number, clip(p.dispatch.GetLabel()))
+	s := fmt.Sprintf("%s, rows %s, dispatch %d %s", sectionName(p.index, p.section), rowsText(p.variant), p.number, clip(p.dispatch.GetLabel()))
 	if p.kernel != nil {
 		s += " (" + clip(p.kernel.GetName()) + ")"
 	}

@@ -12,6 +12,10 @@ func (c *planChecker) embed(h *Header, e *Embed) {
 	name := e.GetTensor()
 	c.read[name] = true
 	t, ok := c.tensors[name]
+	if name == "" {
+		c.addf("plan: embed: have no tensor, want the token embedding")
+		return
+	}
 	if !ok {
 		c.addf("plan: embed: tensor %s is not in the file", clip(name))
 		return

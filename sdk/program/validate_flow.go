@@ -76,10 +76,11 @@ func (f *flow) section(i int, s *Section, v *Variant, rows uint32) {
 		f.results[result] = false
 	}
 	for j, d := range v.GetDispatches() {
-		slots := f.c.prog.GetKernels()[d.GetKernel()].GetSlots()
+		kernel := f.c.prog.GetKernels()[d.GetKernel()]
+		slots := kernel.GetSlots()
 		for k, b := range d.GetBindings() {
 			if slots[k].GetAccess() == Access_READ && !f.written(b) {
-				at := place{section: s, variant: v, index: i, number: j, dispatch: d}
+				at := place{section: s, variant: v, index: i, number: j, dispatch: d, kernel: kernel}
 				f.tell("%v: slot %s: reads %s, which nothing has written in a step of %d rows", &at, clip(slots[k].GetName()), f.c.bound(b), rows)
 			}
 		}
@@ -90,7 +91,7 @@ func (f *flow) section(i int, s *Section, v *Variant, rows uint32) {
 		}
 	}
 	if has && !f.results[result] {
-		f.tell("%s: rows %d..%s: have no dispatch that writes %v, want one", sectionName(i, s), v.GetMin(), upper(v), result)
+		f.tell("%s: rows %s: have no dispatch that writes %v, want one", sectionName(i, s), rowsText(v), result)
 	}
 }
 

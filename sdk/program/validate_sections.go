@@ -87,7 +87,7 @@ func (c *checker) cover(i int, s *Section) {
 	next := uint64(1) // the row count that the next variant must start at; 0 once nothing is left
 	for j, v := range s.GetVariants() {
 		if uint64(v.GetMin()) != next || v.GetMax() != 0 && v.GetMax() < v.GetMin() {
-			c.addf("%s: variant %d: have rows %d..%s, want them to go on from %d", sectionName(i, s), j, v.GetMin(), upper(v), next)
+			c.addf("%s: variant %d: have rows %s, want them to go on from %d", sectionName(i, s), j, rowsText(v), next)
 			return
 		}
 		if next = uint64(v.GetMax()) + 1; v.GetMax() == 0 {
@@ -99,10 +99,13 @@ func (c *checker) cover(i int, s *Section) {
 	}
 }
 
-// upper is a variant's upper end as text.
-func upper(v *Variant) string {
-	if v.GetMax() == 0 {
-		return ""
+// rowsText is the numbers of rows that a variant serves: 1, 2..8 or 9.. .
+func rowsText(v *Variant) string {
+	switch {
+	case v.GetMin() == v.GetMax():
+		return fmt.Sprint(v.GetMin())
+	case v.GetMax() == 0:
+		return fmt.Sprintf("%d..", v.GetMin())
 	}
-	return fmt.Sprint(v.GetMax())
+	return fmt.Sprintf("%d..%d", v.GetMin(), v.GetMax())
 }
