@@ -1,0 +1,68 @@
+# Everything a developer types. Bare make prints the targets (the lines with ##).
+# Needs Go 1.26, git, gcc; on Debian and Ubuntu the rest is installed where it is missing.
+
+GO       ?= go
+VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# Packages at once, and tests at once within one: GPU tests on a CPU driver use all cores by themselves.
+JOBS     ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 4 ] && echo $$n || echo 4)
+FUZZTIME ?= 20s
+BENCH    ?= .
+
+MODEL    := testdata/models/tiny-lfm2moe.gguf
+PROMPT   := In the beginning
+
+# Compiled shaders are kept, which spares a CPU driver seconds per start.
+export MESA_SHADER_CACHE_DIR := $(CURDIR)/.cache/mesa
+
+.PHONY: help
+help: ## Print the targets
+	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+.PHONY: run
+run: vulkan build cache ## Build, then let the tiny model continue a prompt
+	bin/host run --model $(MODEL) --raw --temp 0.8 --top-k 40 --seed 1 --prompt "$(PROMPT)"
+
+.PHONY: build
+build: ## Build bin/host and bin/plugins, and lock the plugins' checksums
+	$(GO) build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/host ./cmd/host
+	$(GO) build -trimpath -buildvcs=false -o bin/plugins/ ./plugins/...
+	bin/host plugin lock --registry registry.yaml
+
+.PHONY: test
+test: vulkan cache ## Run all tests
+	$(GO) test -p $(JOBS) -parallel $(JOBS) -timeout 20m ./...
+
+.PHONY: check
+check: format vet test clean-tree ## All that must hold before a commit: format, vet, tests, clean tree
+
+.PHONY: format
+format:
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not formatted (run gofmt -w):"; echo "$$unformatted"; exit 1; fi
+
+.PHONY: vet
+vet:
+	$(GO) vet ./...
+
+.PHONY: clean-tree
+clean-tree:
+	@if [ -n "$$(git status --porcelain)" ]; then echo "uncommitted changes:"; git status --short; exit 1; fi
+
+.PHONY: fuzz
+fuzz: vulkan cache ## Run every fuzz target for FUZZTIME (20s)
+	GO=$(GO) scripts/fuzz $(FUZZTIME)
+
+.PHONY: bench
+bench: vulkan cache ## Run the benchmarks that match BENCH (.)
+	$(GO) test -p 1 -run '^$$' -bench '$(BENCH)' ./...
+
+.PHONY: clean
+clean: ## Remove what was built, and the shader cache
+	rm -rf bin .cache registry.lock.yaml
+
+.PHONY: vulkan
+vulkan:
+	@scripts/vulkan
+
+.PHONY: cache
+cache:
+	@mkdir -p $(MESA_SHADER_CACHE_DIR)

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"errors"
+	"strings"
+)
+
+// modelFlags name the model.
+type modelFlags struct {
+	Model string `short:"m" required:"" placeholder:"FILE" help:"GGUF file; any part of a split model will do."`
+}
+
+// registryFlags say where plugins come from.
+type registryFlags struct {
+	Registry  string      `placeholder:"FILE" help:"Registry of plugins. Default: $$SLUICE_REGISTRY, registry.yaml beside this program or in the folder above, or sluice/registry.yaml in the user's config folder."`
+	PluginDev []devPlugin `sep:"none" placeholder:"NAME[=PATH]" help:"Run this plugin without a checksum: the registry's program, or the one at PATH. For development only; may be repeated."`
+}
+
+// devPlugin is a plugin that runs unchecked.
+type devPlugin struct{ name, path string }
+
+// UnmarshalText reads NAME or NAME=PATH.
+func (d *devPlugin) UnmarshalText(text []byte) error {
+	name, path, given := strings.Cut(string(text), "=")
+	if name == "" || given && path == "" {
+		return errors.New("want NAME or NAME=PATH")
+	}
+	*d = devPlugin{name, path}
+	return nil
+}
+
+// engineFlags shape how a model is loaded.
+type engineFlags struct {
+	GPUBudget budget `name:"gpu-budget" default:"auto" placeholder:"SIZE" help:"Bytes of GPU memory to use in all, as in 512MB, 4GB or 1.5GiB; max to hold every expert; auto (the default) for what the driver reports free less a tenth, half of the available memory on a CPU device, or 4GiB where nothing is known."`
+	Ctx       int    `placeholder:"N" help:"Tokens that prompt and answer together may have. Default: the file's context length, at most 4096."`
+	KV        string `name:"kv" enum:"f16,f32" default:"f16" help:"Precision of the KV caches: f16 (default) or f32."`
+	Adapter   string `placeholder:"NAME" help:"Use the GPU whose name or driver contains this. Default: the strongest."`
+}

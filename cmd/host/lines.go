@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+)
+
+// maxLine bounds a line of JSON input in bytes; a longer one is an error of its own.
+const maxLine = 64 << 20
+
+// errLineTooLong is that error.
+var errLineTooLong = fmt.Errorf("the line is longer than %d MiB", maxLine>>20)
+
+// line is one line of input without its end, or why it could not be read.
+type line struct {
+	text []byte
+	err  error // errLineTooLong, io.EOF or a failure to read
+}
+
+// readLine reads the next line. A line that is too long is passed over.
+func readLine(r *bufio.Reader) line {
+	var text []byte
+	long := false
+	for {
+		part, err := r.ReadSlice('\n')
+		if long = long || len(text)+len(part) > maxLine; !long {
+			text = append(text, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err == nil, errors.Is(err, io.EOF) && (len(text) > 0 || long):
+			if long {
+				return line{err: errLineTooLong}
+			}
+			return line{text: bytes.TrimRight(text, "\r\n")}
+		}
+		return line{err: err}
+	}
+}
+
+// eachLine answers every line of input by one line of JSON, in order and flushed at once.
+// answer returns what to print and whether it is an error. Any error makes eachLine return
+// one in the end. It heeds the context even while it waits for input.
+func (a *app) eachLine(answer func(context.Context, line) (any, bool)) error {
+	lines := make(chan line)
+	go func() {
+		r := bufio.NewReaderSize(a.in, 64<<10)
+		for {
+			l := readLine(r)
+			select {
+			case lines <- l:
+			case <-a.ctx.Done():
+				return
+			}
+			if l.err != nil && !errors.Is(l.err, errLineTooLong) {
+				return
+			}
+		}
+	}()
+	out := bufio.NewWriter(a.out)
+	failed, total := 0, 0
+	for {
+		var l line
+		select {
+		case l = <-lines:
+		case <-a.ctx.Done():
+			return a.ctx.Err()
+		}
+		switch {
+		case errors.Is(l.err, io.EOF):
+			if failed > 0 {
+				return fmt.Errorf("%d of %d lines failed: see their \"error\"", failed, total)
+			}
+			return nil
+		case l.err != nil && !errors.Is(l.err, errLineTooLong):
+			return fmt.Errorf("reading the input: %w", l.err)
+		}
+		v, bad := answer(a.ctx, l)
+		if err := a.ctx.Err(); err != nil {
+			return err
+		}
+		total++
+		if bad {
+			failed++
+		}
+		if err := printLine(out, v); err != nil {
+			return err
+		}
+	}
+}
+
+// printLine writes v as one line.
+func printLine(w *bufio.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// parse reads a line as one JSON object into v. Unknown fields are errors: a misspelt one
+// would silently give other results.
+func parse(text []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.Is(err, io.EOF):
+		return errors.New("the line is empty, want a JSON object")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the JSON object is cut off")
+	case errors.As(err, &kind) && kind.Field == "":
+		return fmt.Errorf("have a JSON %s, want an object", kind.Value)
+	case errors.As(err, &kind):
+		return fmt.Errorf("field %q: have a JSON %.60s, want %s", kind.Field, kind.Value, wanted(kind.Type.Kind()))
+	case err != nil:
+		return fmt.Errorf("not as it should be: %w", err)
+	case d.More():
+		return errors.New("more than one JSON value on the line")
+	}
+	return nil
+}
+
+// wanted says a kind of Go value in JSON's terms.
+func wanted(k reflect.Kind) string {
+	switch k {
+	case reflect.Int:
+		return "a whole number that fits 64 bits"
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	}
+	return "something else"
+}
+
+// idList is a JSON array of token ids. Null among them is an error, not 0.
+type idList []int32
+
+// UnmarshalJSON reads the array; null itself is no list.
+func (l *idList) UnmarshalJSON(data []byte) error {
+	const null = "null"
+	if string(data) == null {
+		*l = nil
+		return nil
+	}
+	// In an array of numbers the word stands for nothing else.
+	if bytes.Contains(data, []byte(null)) {
+		return errors.New("token ids: have null among them, want whole numbers")
+	}
+	err := json.Unmarshal(data, (*[]int32)(l))
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return fmt.Errorf("token ids: have a JSON %.60s, want a list of whole numbers that fit 32 bits", kind.Value)
+	}
+	return err
+}

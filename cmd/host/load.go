@@ -1,0 +1,130 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sluicehost/sluice/core/engine"
+	"github.com/sluicehost/sluice/core/gguf"
+	"github.com/sluicehost/sluice/core/gpu"
+	"github.com/sluicehost/sluice/core/plugin"
+	"github.com/sluicehost/sluice/core/store"
+	"github.com/sluicehost/sluice/core/tokenizer"
+	"github.com/sluicehost/sluice/sdk/program"
+)
+
+// loaded is a model that is ready to make tokens. Its plugin's process is gone.
+type loaded struct {
+	model   *engine.Model
+	session *engine.Session
+	tok     *tokenizer.Tokenizer
+	device  *gpu.Device
+	budget  string // what the GPU budget is, for people
+}
+
+// load brings a model up: its header, its plugin, the GPU, its weights. On an error nothing
+// is left open.
+func (a *app) load(path string, r registryFlags, e engineFlags) (_ *loaded, err error) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	l, held := &loaded{}, f
+	defer func() {
+		if err != nil {
+			if held != nil {
+				_ = held.Close() // the first error says more
+			}
+			_ = l.close()
+		}
+	}()
+	if l.tok, err = tokenizer.New(f.Metadata); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	process, err := a.pluginFor(f, path, r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if process != nil {
+			_ = process.Close()
+		}
+	}()
+	if l.device, err = gpu.Open(a.ctx, gpu.Options{Adapter: e.Adapter}); err != nil {
+		return nil, err
+	}
+	a.log.Debug("GPU", "device", l.device.Info().String())
+	bytes, why := e.GPUBudget.resolve(a.ctx, l.device)
+	l.budget = why
+	a.log.Debug("GPU budget", "bytes", bytes, "why", why)
+
+	shown := a.progress("loading")
+	open := func(p *program.Plan, weights []*program.Placed, records []*program.PlacedRecord) (store.Source, error) {
+		s, err := store.NewGGUF(f, p, weights, records)
+		if err == nil {
+			held = nil // the source closes it
+		}
+		return s, err
+	}
+	l.model, err = engine.Load(a.ctx, l.device, store.Header(f), process, open,
+		engine.Options{Budget: bytes, Context: e.Ctx, KVF32: e.KV == "f32", Progress: shown.update})
+	shown.done()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	// From here on nothing is asked of the plugin, so its process goes before the first token.
+	pid, closed := process.PID(), process.Close()
+	process = nil
+	if closed != nil {
+		return nil, closed
+	}
+	a.log.Debug("plugin closed", "pid", pid)
+	l.session, err = l.model.NewSession()
+	return l, err
+}
+
+// pluginFor starts the plugin of a file's general.architecture.
+func (a *app) pluginFor(f *gguf.File, path string, r registryFlags) (*plugin.Process, error) {
+	architecture, err := architectureOf(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	p, err := r.plugins(a)
+	if err != nil {
+		return nil, err
+	}
+	process, err := p.start(a, architecture)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return process, nil
+}
+
+// architectureOf is the file's general.architecture.
+func architectureOf(f *gguf.File) (string, error) {
+	const key = "general.architecture"
+	v, ok := f.Metadata.Value(key)
+	s, isString := v.(string)
+	switch {
+	case !ok:
+		return "", fmt.Errorf("key %s is missing, want the name of an architecture: is this a model?", key)
+	case !isString || s == "":
+		return "", fmt.Errorf("key %s: have %v, want the name of an architecture", key, v)
+	}
+	return s, nil
+}
+
+// close frees everything.
+func (l *loaded) close() error {
+	var errs []error
+	if l.session != nil {
+		l.session.Close()
+	}
+	if l.model != nil {
+		errs = append(errs, l.model.Close())
+	}
+	if l.device != nil {
+		errs = append(errs, l.device.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/mattn/go-isatty"
+)
+
+// progress shows how far a slow thing is: on a terminal as one line that is drawn anew,
+// elsewhere as a plain line now and then. What is quick shows nothing.
+type progress struct {
+	w        io.Writer
+	doing    string
+	terminal bool
+	next     time.Time
+	drawn    bool
+}
+
+// The time until the first line, and between lines.
+const (
+	redraw     = 200 * time.Millisecond
+	plainLines = 10 * time.Second
+)
+
+func (a *app) progress(doing string) *progress {
+	p := &progress{w: a.err, doing: doing, terminal: isTerminal(a.err)}
+	p.next = time.Now().Add(p.every())
+	return p
+}
+
+func (p *progress) every() time.Duration {
+	if p.terminal {
+		return redraw
+	}
+	return plainLines
+}
+
+// update shows done of total bytes, if it is time to.
+func (p *progress) update(done, total uint64) {
+	now := time.Now()
+	if now.Before(p.next) || total == 0 {
+		return
+	}
+	p.next = now.Add(p.every())
+	text := fmt.Sprintf("%s: %d %% of %s", p.doing, done*100/total, size(total))
+	if !p.terminal {
+		fmt.Fprintln(p.w, text)
+		return
+	}
+	p.drawn = true
+	fmt.Fprintf(p.w, "\r\x1b[K%s", text)
+}
+
+// done takes the line away.
+func (p *progress) done() {
+	if p.drawn {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}
+
+// isTerminal says whether a stream is a terminal.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}

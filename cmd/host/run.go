@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/sluicehost/sluice/core/engine"
+	"github.com/sluicehost/sluice/core/sample"
+	"github.com/sluicehost/sluice/core/tokenizer"
+)
+
+type runCmd struct {
+	modelFlags
+	engineFlags
+	registryFlags
+	Prompt *string `short:"p" placeholder:"TEXT" help:"The prompt. Default: standard input, less one final newline."`
+	Tokens int     `name:"tokens" short:"n" default:"512" placeholder:"N" help:"Most tokens to generate (default 512)."`
+	Raw    bool    `help:"Continue the prompt as it is, without a chat template. A BOS is put in front where the model asks for one, and special tokens in the prompt are recognized."`
+	Temp   float64 `default:"0" placeholder:"T" help:"Temperature; 0 (default) takes the likeliest token."`
+	TopK   int     `default:"0" placeholder:"K" help:"Draw from the K likeliest tokens only; 0 (default) is all."`
+	Seed   *uint64 `placeholder:"SEED" help:"Of the random numbers for --temp. Default: another one each time; it is shown at the end."`
+}
+
+// Help is the command's long help.
+func (runCmd) Help() string {
+	return `The generated text and a final newline go to standard output. It ends at a token that ends a text or turn, after -n tokens, or when the context is full; then a line of statistics goes to standard error.`
+}
+
+// Run continues the prompt.
+func (c *runCmd) Run(a *app) error {
+	if !c.Raw {
+		return errors.New("chat templates come in a later version: use --raw")
+	}
+	if c.Tokens < 0 {
+		return fmt.Errorf("-n: have %d tokens, want 0 or more", c.Tokens)
+	}
+	params := sample.Params{Temp: c.Temp, TopK: c.TopK, Seed: rand.Uint64()}
+	if c.Seed != nil {
+		params.Seed = *c.Seed
+	}
+	sampler, err := sample.New(params)
+	if err != nil {
+		return err
+	}
+	prompt, err := c.prompt(a)
+	if err != nil {
+		return err
+	}
+	l, err := a.load(c.Model, c.registryFlags, c.engineFlags)
+	if err != nil {
+		return err
+	}
+	ids := l.tok.Encode(prompt, tokenizer.Options{AddSpecial: true, ParseSpecial: true})
+	g := &generation{loaded: l, sampler: sampler, out: a.out, most: c.Tokens, text: l.tok.Stream(false), stop: l.stops()}
+	err = g.run(a.ctx, ids)
+	if g.begun {
+		_, written := fmt.Fprintln(a.out)
+		err = errors.Join(err, written)
+		fmt.Fprintln(a.err, g.stats(params))
+	}
+	return errors.Join(err, l.close())
+}
+
+// prompt is the text to continue.
+func (c *runCmd) prompt(a *app) (string, error) {
+	if c.Prompt != nil {
+		return *c.Prompt, nil
+	}
+	if isTerminal(a.in) {
+		fmt.Fprintln(a.err, "host: reading the prompt from the terminal; Ctrl-D ends it")
+	}
+	type result struct {
+		text []byte
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() {
+		text, err := io.ReadAll(a.in)
+		read <- result{text, err}
+	}()
+	select {
+	case r := <-read:
+		if r.err != nil {
+			return "", fmt.Errorf("reading the prompt: %w", r.err)
+		}
+		text, _ := strings.CutSuffix(string(r.text), "\n")
+		text, _ = strings.CutSuffix(text, "\r")
+		return text, nil
+	case <-a.ctx.Done():
+		return "", a.ctx.Err()
+	}
+}
+
+// stops are the tokens that end a text: the vocabulary's end tokens and the plan's.
+func (l *loaded) stops() map[int32]bool {
+	stop := map[int32]bool{}
+	for _, id := range l.tok.EndTokens() {
+		stop[id] = true
+	}
+	for _, piece := range l.model.Plan.GetChat().GetStop() {
+		if id, ok := l.tok.ID(piece); ok {
+			stop[id] = true
+		}
+	}
+	return stop
+}
+
+// generation is one answer in the making.
+type generation struct {
+	*loaded
+	sampler *sample.Sampler
+	out     io.Writer
+	text    *tokenizer.Stream
+	stop    map[int32]bool
+	most    int
+
+	begun           bool // the prompt fits, so that there is something to tell
+	prompted, made  int
+	prefill, decode time.Duration
+	end             string // why it ended
+}
+
+// run feeds the prompt and makes tokens until one of the ends.
+func (g *generation) run(ctx context.Context, ids []int32) error {
+	if len(ids) == 0 {
+		return errors.New("the prompt is empty, and this model puts no BOS in front: want a prompt")
+	}
+	if room := g.session.Room(); len(ids) > room {
+		return fmt.Errorf("the prompt has %d tokens, the context holds %d: give a shorter prompt or a larger --ctx", len(ids), room)
+	}
+	g.begun, g.prompted = true, len(ids)
+	var next int32
+	pick := func(_ int, logits []float32) (err error) {
+		next, err = g.sampler.Sample(logits)
+		return err
+	}
+	start := time.Now()
+	err := g.session.Feed(ctx, ids, 1, pick)
+	g.prefill = time.Since(start)
+	start = time.Now()
+	for err == nil {
+		if done, e := g.take(next); done || e != nil {
+			err = e
+			break
+		}
+		if err = ctx.Err(); err == nil {
+			err = g.session.Feed(ctx, []int32{next}, 1, pick)
+		}
+	}
+	g.decode = time.Since(start)
+	switch {
+	case errors.Is(err, engine.ErrContextFull):
+		g.end, err = fmt.Sprintf("the context of %d tokens is full (--ctx)", g.model.Context), nil
+	case ctx.Err() != nil:
+		g.end = "interrupted"
+	case err != nil:
+		g.end = "failed"
+	}
+	if rest := g.text.Flush(); rest != "" {
+		if _, e := io.WriteString(g.out, rest); err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// take prints a token and says whether it was the last.
+func (g *generation) take(id int32) (done bool, err error) {
+	if g.made == g.most {
+		g.end = "-n reached"
+		return true, nil
+	}
+	if g.stop[id] {
+		g.end = "end token " + string(g.tok.Piece(id))
+		return true, nil
+	}
+	g.made++
+	if text := g.text.Push(id); text != "" {
+		if _, err := io.WriteString(g.out, text); err != nil {
+			return true, err
+		}
+	}
+	return false, nil
+}

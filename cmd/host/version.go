@@ -1,0 +1,34 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+
+	"github.com/sluicehost/sluice/sdk/rpc"
+)
+
+// version is set by the linker (Makefile).
+var version = "unknown"
+
+type versionCmd struct {
+	JSON bool `name:"json" help:"As JSON."`
+}
+
+// Run prints what this program is.
+func (c *versionCmd) Run(a *app) error {
+	if c.JSON {
+		return a.printJSON(map[string]any{"version": version, "go": runtime.Version(),
+			"platform": runtime.GOOS + "/" + runtime.GOARCH, "protocols": rpc.Protocols()})
+	}
+	_, err := fmt.Fprintf(a.out, "host %s (%s, %s/%s, plugin protocol %v)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH, rpc.Protocols())
+	return err
+}
+
+// printJSON writes v on several lines, for people and programs.
+func (a *app) printJSON(v any) error {
+	e := json.NewEncoder(a.out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
