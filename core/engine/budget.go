@@ -40,6 +40,9 @@ func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 			return b, nil, fail("budget", err)
 		}
 		*b.of(buf.Class) += gpu.Booked(n)
+		if snapshotted(buf.Class) {
+			b.State += uint64(m.snapshots) * gpu.Booked(n)
+		}
 	}
 	m.sizes = m.sizeTables()
 	b.Table = m.sizes.total()

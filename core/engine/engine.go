@@ -29,44 +29,46 @@ type Opener func(p *program.Plan, weights []*program.Placed, records []*program.
 
 // Options shape a loaded model.
 type Options struct {
-	Budget   uint64                   // bytes of every GPU buffer together; 0 holds everything
-	Context  int                      // tokens a session can hold; 0 is min(4096, the file's)
-	Chunk    int                      // tokens of a prompt that go through the model at once; 0 is 256
-	KVF32    bool                     // KV caches in f32 rather than f16
-	Readers  int                      // expert records read at once; 0 is 4
-	Progress func(done, total uint64) // of the dense upload, in bytes; may be nil
+	Budget    uint64                   // bytes of every GPU buffer together; 0 holds everything
+	Context   int                      // tokens a session can hold; 0 is min(4096, the file's)
+	Chunk     int                      // tokens of a prompt that go through the model at once; 0 is 256
+	KVF32     bool                     // KV caches in f32 rather than f16
+	Snapshots int                      // of recurrent state that each session keeps, see Session.Snapshot
+	Readers   int                      // expert records read at once; 0 is 4
+	Progress  func(done, total uint64) // of the dense upload, in bytes; may be nil
 }
 
 // Model is a loaded model.
 type Model struct {
-	Plan    *program.Plan
-	Program *program.Program
-	Weights []*program.Placed
-	Records []*program.PlacedRecord
-	Context int    // tokens a session can hold
-	Budget  Budget // what was predicted
-	Chunk   int    // most tokens of one step
-	Compile time.Duration
-	device  *gpu.Device
-	source  store.Source
-	code    *code
-	dense   [][]*gpu.Buffer // by weight and band
-	scratch map[uint32]*gpu.Buffer
-	sizes   tableBytes
-	tables  *tables
-	shared  [][]*gpu.BindGroup // by section variant and dispatch; nil where a session buffer is bound
-	experts *experts
-	ropes   []ropeTable
-	runner  runner
-	stats   Stats
-	busy    chan struct{} // one step at a time: it owns the scratch
+	Plan      *program.Plan
+	Program   *program.Program
+	Weights   []*program.Placed
+	Records   []*program.PlacedRecord
+	Context   int    // tokens a session can hold
+	Budget    Budget // what was predicted
+	Chunk     int    // most tokens of one step
+	Compile   time.Duration
+	device    *gpu.Device
+	source    store.Source
+	code      *code
+	dense     [][]*gpu.Buffer // by weight and band
+	scratch   map[uint32]*gpu.Buffer
+	sizes     tableBytes
+	tables    *tables
+	shared    [][]*gpu.BindGroup // by section variant and dispatch; nil where a session buffer is bound
+	experts   *experts
+	ropes     []ropeTable
+	snapshots int // per session
+	runner    runner
+	stats     Stats
+	busy      chan struct{} // one step at a time: it owns the scratch
 }
 
 // Load plans a model, places and uploads its dense weights, and compiles its kernels. The
 // header is the file's, maxima come from the device. Errors of the planner and the
 // validator come back as they are.
 func Load(ctx context.Context, dev *gpu.Device, h *program.Header, p Planner, open Opener, o Options) (*Model, error) {
-	m := &Model{device: dev, busy: make(chan struct{}, 1)}
+	m := &Model{device: dev, snapshots: o.Snapshots, busy: make(chan struct{}, 1)}
 	if err := m.plan(ctx, h, p, o); err != nil {
 		return nil, err
 	}

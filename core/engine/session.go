@@ -15,11 +15,14 @@ var ErrContextFull = errors.New("the context is full")
 // Session is one conversation's state: caches, rings and recurrent states. Several sessions
 // of a model may take turns; each belongs to one goroutine at a time.
 type Session struct {
-	model   *Model
-	buffers map[uint32]*gpu.Buffer
-	groups  [][]*gpu.BindGroup
-	pos     int
-	broken  error
+	model     *Model
+	buffers   map[uint32]*gpu.Buffer
+	groups    [][]*gpu.BindGroup
+	tokens    []int32 // that it holds
+	pos       int     // their number
+	high      int     // positions that were ever written since the session was empty
+	broken    error   // why a step failed that may have moved the state on
+	snapshots []*snapshot
 }
 
 // NewSession makes an empty session.
@@ -36,8 +39,11 @@ func (m *Model) NewSession() (*Session, error) {
 		}
 		s.buffers[uint32(i)] = buf
 	}
-	var err error
-	if s.groups, err = m.bindAll(s); err != nil {
+	err := s.makeSnapshots(m.snapshots)
+	if err == nil {
+		s.groups, err = m.bindAll(s)
+	}
+	if err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -53,8 +59,10 @@ func (s *Session) Close() {
 			}
 		}
 	}
-	for _, b := range s.buffers {
-		b.Release()
+	for _, snap := range append(s.snapshots, &snapshot{buffers: s.buffers}) {
+		for _, b := range snap.buffers {
+			b.Release()
+		}
 	}
 }
 
@@ -63,21 +71,6 @@ func (s *Session) Pos() int { return s.pos }
 
 // Room is how many more tokens it can hold.
 func (s *Session) Room() int { return s.model.Context - s.pos }
-
-// Reset empties the session. It also mends one that a failed step broke.
-func (s *Session) Reset() error {
-	for i, b := range s.buffers {
-		// Caches need no clearing: positions that were not written are not read.
-		if s.model.Program.Buffers[i].Class != program.Class_STATE {
-			continue
-		}
-		if err := s.model.device.Clear(b, 0, b.Size()); err != nil {
-			return err
-		}
-	}
-	s.pos, s.broken = 0, nil
-	return nil
-}
 
 // Feed appends tokens, a chunk at a time. For each of the last want ones it calls emit, in
 // order, with the token's position and the logits after it; the slice is valid during the
@@ -126,10 +119,12 @@ func (s *Session) step(ctx context.Context, ids []int32, outs int) error {
 	}
 	step := program.StepUniform{T: uint32(len(ids)), Pos0: uint32(s.pos), S: uint32(s.pos + len(ids)), O: uint32(outs), Chunk: uint32(m.Chunk)}
 	// From here on the session's state changes: a step that fails half-way leaves it unusable.
+	s.high = max(s.high, s.pos+len(ids))
 	if err := m.run(context.WithoutCancel(ctx), s, step); err != nil {
 		s.broken = err
 		return err
 	}
+	s.tokens = append(s.tokens, ids...)
 	s.pos += len(ids)
 	return nil
 }
