@@ -55,6 +55,8 @@ type request struct {
 	buf  *Buffer                       // for writes and maps
 	off  uint64
 	data []byte
+	slot slot // for waits on the queue
+	last bool // the request of Close
 	err  error
 	done chan struct{}
 }
@@ -89,7 +91,7 @@ func (d *Device) send(r *request) error {
 func (d *Device) recycle(r *request) error {
 	err := r.err
 	clear(r.cmds)
-	r.op, r.call, r.cmds, r.buf, r.data, r.err = nil, nil, r.cmds[:0], nil, nil, nil
+	r.op, r.call, r.cmds, r.buf, r.data, r.slot, r.last, r.err = nil, nil, r.cmds[:0], nil, nil, slot{}, false, nil
 	d.free.Put(r)
 	return err
 }
@@ -113,12 +115,12 @@ func (d *Device) own() {
 }
 
 func (d *Device) serve(r *request) {
-	if d.n.lost() {
+	if d.n.lost() && !r.last {
 		r.err = d.lostError()
 	} else {
 		r.err = r.op(d, r)
 	}
-	if r.err != errWait {
+	if r.err != errWait { //nolint:errorlint // our own value
 		r.done <- struct{}{}
 	}
 }
@@ -131,6 +133,7 @@ func (d *Device) lostError() error {
 // library itself waits there until the GPU is idle. Closing twice is fine.
 func (d *Device) Close() error {
 	r := d.request(runClose)
+	r.last = true
 	if err := d.send(r); err != nil && err != ErrClosed { //nolint:errorlint // our own value
 		return err
 	}
@@ -139,16 +142,15 @@ func (d *Device) Close() error {
 }
 
 func runClose(d *Device, _ *request) error {
-	for _, w := range d.waiting {
-		w.err = ErrClosed
-		w.done <- struct{}{}
+	d.closing = true
+	d.failWaits(ErrClosed)
+	if d.n.lost() {
+		return nil // the library would stop the process over a lost device
 	}
-	d.waiting = nil
 	for o := range d.live {
 		o.release()
 	}
 	d.n.close()
-	d.closing = true
 	return nil
 }
 

@@ -2,8 +2,6 @@ package gpu
 
 import (
 	"errors"
-	"regexp"
-	"strconv"
 	"strings"
 )
 
@@ -33,45 +31,13 @@ func libraryText(msg string) string {
 		line = strings.TrimSpace(line)
 		switch {
 		case line == "", line == "Validation Error", line == "Caused by:",
-			strings.HasPrefix(line, "In wgpu"), strings.HasPrefix(line, "note: label ="):
+			strings.HasPrefix(line, "In wgpu"), strings.HasPrefix(line, "note: label ="), strings.HasPrefix(line, "note: encoder ="):
 			continue
+		}
+		if name, ok := strings.CutPrefix(line, "note: compute pipeline = "); ok {
+			line = "kernel " + strings.Trim(name, "`")
 		}
 		parts = append(parts, line)
 	}
 	return strings.Join(parts, ": ")
-}
-
-// wgslPlace finds the place in naga's messages ("┌─ wgsl:3:13"; after validation the label stands for wgsl).
-var wgslPlace = regexp.MustCompile(`┌─ [^\n]*:(\d+):(\d+)`)
-
-// wgslError is a shader compiler's message with the line it is about; line is 0 where the message names none.
-func wgslError(source, msg string) (line int, text, why string) {
-	m := wgslPlace.FindStringSubmatch(msg)
-	if m == nil {
-		return 0, "", libraryText(msg)
-	}
-	line, err := strconv.Atoi(m[1])
-	if lines := strings.Split(source, "\n"); err == nil && line >= 1 && line <= len(lines) {
-		text = strings.TrimSpace(lines[line-1])
-	}
-	head, drawing, _ := strings.Cut(msg, "┌─")
-	why = libraryText(head)
-	if notes := wgslNotes(drawing); notes != "" {
-		why += " (" + notes + ")"
-	}
-	return line, text, why
-}
-
-// wgslNotes collects the remarks under the source excerpt: what follows "^^^" and "=" marks, and causes below it.
-func wgslNotes(drawing string) string {
-	var notes []string
-	for line := range strings.Lines(drawing) {
-		line = strings.TrimSpace(line)
-		if _, after, ok := strings.Cut(line, "^ "); ok {
-			notes = append(notes, strings.TrimSpace(after))
-		} else if after, ok := strings.CutPrefix(line, "= "); ok {
-			notes = append(notes, strings.TrimSpace(strings.TrimPrefix(after, "note:")))
-		}
-	}
-	return strings.Join(notes, "; ")
 }

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/cogentcore/webgpu/wgpu"
@@ -9,7 +10,7 @@ import (
 // Info says which GPU a device is.
 type Info struct {
 	Name    string // e.g. "NVIDIA H200"
-	Driver  string // the driver's own words, may be empty
+	Driver  string // whose driver: the library passes on neither its name nor its version
 	Backend string // vulkan, metal, d3d12
 	Type    string // discrete, integrated, cpu, unknown
 }
@@ -17,10 +18,7 @@ type Info struct {
 // String is one line for messages.
 func (i Info) String() string {
 	s := i.Name + " (" + i.Type + ", " + i.Backend
-	if i.Driver != "" {
-		s += ", " + i.Driver
-	}
-	return s + ")"
+	return s + ", " + i.Driver + ")"
 }
 
 // Limits are what a device allows; sizes and alignments in bytes.
@@ -53,7 +51,7 @@ const lavapipeLoops = 65535
 
 func adapterInfo(a *wgpu.Adapter) Info {
 	in := a.GetInfo()
-	i := Info{Name: in.DriverDescription, Driver: in.VendorName, Backend: in.BackendType.String(), Type: "unknown"}
+	i := Info{Name: in.DriverDescription, Driver: vendorName(in.VendorId), Backend: in.BackendType.String(), Type: "unknown"}
 	switch in.AdapterType {
 	case wgpu.AdapterTypeDiscreteGPU:
 		i.Type = "discrete"
@@ -63,6 +61,17 @@ func adapterInfo(a *wgpu.Adapter) Info {
 		i.Type = "cpu"
 	}
 	return i
+}
+
+// vendorName turns a PCI or Khronos vendor id into a name.
+func vendorName(id uint32) string {
+	names := map[uint32]string{
+		0x1002: "AMD", 0x10de: "NVIDIA", 0x8086: "Intel", 0x106b: "Apple", 0x13b5: "ARM", 0x5143: "Qualcomm", 0x1414: "Microsoft", 0x10005: "Mesa",
+	}
+	if n, ok := names[id]; ok {
+		return n
+	}
+	return fmt.Sprintf("vendor %#x", id)
 }
 
 // preference orders adapters: lower is better.
@@ -87,7 +96,7 @@ func askLimits(reported rawLimits) rawLimits {
 
 func deviceLimits(l rawLimits, info Info, timestamps, mappable bool) Limits {
 	out := Limits{
-		MaxBufferSize:             min(uint64(l.buffer_size), largestBuffer),
+		MaxBufferSize:             min(uint64(l.buffer_size), largestBuffer) &^ 3,
 		MaxStorageBinding:         uint64(l.storage_binding),
 		MaxUniformBinding:         uint64(l.uniform_binding),
 		StorageAlign:              uint64(l.storage_align),

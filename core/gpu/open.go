@@ -35,78 +35,96 @@ func Open(ctx context.Context, o Options) (*Device, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	inst, all, err := enumerate()
+	all, err := enumerate()
 	if err != nil {
 		return nil, err
 	}
-	defer releaseAll(inst, all)
-	a, info, err := choose(all, o.Adapter)
+	defer all.release()
+	a, err := all.choose(o.Adapter)
 	if err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return openAdapter(a, info)
+	return a.open()
 }
 
 // Adapters lists what Open can choose from, best first. An empty list comes with ErrNoLoader or ErrNoAdapter.
 func Adapters() ([]Info, error) {
 	opening.Lock()
 	defer opening.Unlock()
-	inst, all, err := enumerate()
+	all, err := enumerate()
 	if err != nil {
 		return nil, err
 	}
-	defer releaseAll(inst, all)
-	return infos(all), nil
-}
-
-func releaseAll(inst *wgpu.Instance, all []*wgpu.Adapter) {
-	for _, a := range all {
-		a.Release()
+	defer all.release()
+	out := make([]Info, len(all.list))
+	for i, a := range all.list {
+		out[i] = a.info
 	}
-	inst.Release()
+	return out, nil
 }
 
-// enumerate makes an instance of the system's own backend and lists its adapters, best first.
-func enumerate() (*wgpu.Instance, []*wgpu.Adapter, error) {
+// adapter is a GPU that can be opened.
+type adapter struct {
+	a    *wgpu.Adapter
+	info Info
+}
+
+// adapters are all GPUs of an instance, best first.
+type adapters struct {
+	inst *wgpu.Instance
+	list []adapter
+}
+
+func (all adapters) release() {
+	for _, a := range all.list {
+		a.a.Release()
+	}
+	all.inst.Release()
+}
+
+// enumerate makes an instance of the system's own backend and lists its adapters.
+func enumerate() (adapters, error) {
 	if err := prepareSystem(); err != nil {
-		return nil, nil, err
+		return adapters{}, err
 	}
-	inst := newInstance(systemBackend())
-	if inst == nil {
-		return nil, nil, fmt.Errorf("gpu: %w: the graphics library made no instance", ErrNoAdapter)
+	all := adapters{inst: newInstance(uint32(systemBackend()))}
+	if all.inst == nil {
+		return adapters{}, fmt.Errorf("gpu: %w: the graphics library made no instance", ErrNoAdapter)
 	}
-	all := inst.EnumerateAdapters(&wgpu.InstanceEnumerateAdapterOptons{Backends: wgpu.InstanceBackend(systemBackend())})
-	if len(all) == 0 {
+	for _, a := range all.inst.EnumerateAdapters(&wgpu.InstanceEnumerateAdapterOptons{Backends: systemBackend()}) {
+		all.list = append(all.list, adapter{a, adapterInfo(a)})
+	}
+	if len(all.list) == 0 {
+		all.release()
 		why := ""
 		if s := lastLog(); s != "" {
 			why = " (" + s + ")"
 		}
-		inst.Release()
-		return nil, nil, fmt.Errorf("gpu: %w%s: %s", ErrNoAdapter, why, adapterHint)
+		return adapters{}, fmt.Errorf("gpu: %w%s: %s", ErrNoAdapter, why, adapterHint)
 	}
-	slices.SortStableFunc(all, func(a, b *wgpu.Adapter) int { return adapterInfo(a).preference() - adapterInfo(b).preference() })
-	return inst, all, nil
+	slices.SortStableFunc(all.list, func(a, b adapter) int { return a.info.preference() - b.info.preference() })
+	return all, nil
 }
 
-const adapterHint = "install the driver of your GPU, or mesa-vulkan-drivers for the CPU driver (Debian: apt install mesa-vulkan-drivers)"
+const adapterHint = "install the driver of your GPU, or the CPU driver (Debian: apt install mesa-vulkan-drivers)"
 
 // systemBackend is the one backend used on this system.
-func systemBackend() uint32 {
+func systemBackend() wgpu.InstanceBackend {
 	switch runtime.GOOS {
 	case "darwin":
-		return uint32(wgpu.InstanceBackendMetal)
+		return wgpu.InstanceBackendMetal
 	case "windows":
-		return uint32(wgpu.InstanceBackendDX12)
+		return wgpu.InstanceBackendDX12
 	}
-	return uint32(wgpu.InstanceBackendVulkan)
+	return wgpu.InstanceBackendVulkan
 }
 
-// prepareSystem checks for the loader and sets what the drivers complain about on stderr when it is missing.
+// prepareSystem checks for the loader and sets what drivers complain about on stderr when it is missing.
 func prepareSystem() error {
-	if systemBackend() != uint32(wgpu.InstanceBackendVulkan) {
+	if systemBackend() != wgpu.InstanceBackendVulkan {
 		return nil
 	}
 	if os.Getenv("XDG_RUNTIME_DIR") == "" {
@@ -120,40 +138,32 @@ func prepareSystem() error {
 	return nil
 }
 
-func infos(all []*wgpu.Adapter) []Info {
-	out := make([]Info, len(all))
-	for i, a := range all {
-		out[i] = adapterInfo(a)
-	}
-	return out
-}
-
-// choose takes the first adapter (they are sorted) whose name or driver contains name.
-func choose(all []*wgpu.Adapter, name string) (*wgpu.Adapter, Info, error) {
+// choose takes the first adapter whose name or driver contains name.
+func (all adapters) choose(name string) (adapter, error) {
 	var have []string
-	for i, info := range infos(all) {
-		if name == "" || strings.Contains(strings.ToLower(info.Name+" "+info.Driver), strings.ToLower(name)) {
-			return all[i], info, nil
+	for _, a := range all.list {
+		if strings.Contains(strings.ToLower(a.info.Name+" "+a.info.Driver), strings.ToLower(name)) {
+			return a, nil
 		}
-		have = append(have, info.String())
+		have = append(have, a.info.String())
 	}
-	return nil, Info{}, fmt.Errorf("gpu: %w: have %s, want one named %q: choose one of these", ErrNoAdapter, strings.Join(have, ", "), name)
+	return adapter{}, fmt.Errorf("gpu: %w: have %s, want one named %q: choose one of these", ErrNoAdapter, strings.Join(have, ", "), name)
 }
 
-func openAdapter(a *wgpu.Adapter, info Info) (*Device, error) {
+func (a adapter) open() (*Device, error) {
 	var features []uint32
-	stamps := a.HasFeature(wgpu.FeatureNameTimestampQuery)
-	if stamps {
-		features = append(features, uint32(wgpu.FeatureNameTimestampQuery))
+	has := func(f wgpu.FeatureName) bool {
+		if !a.a.HasFeature(f) {
+			return false
+		}
+		features = append(features, uint32(f))
+		return true
 	}
-	mappable := a.HasFeature(wgpu.NativeFeatureMappablePrimaryBuffers)
-	if mappable {
-		features = append(features, uint32(wgpu.NativeFeatureMappablePrimaryBuffers))
-	}
-	reported := adapterLimits(a)
-	n, why := openNative(a, askLimits(reported), features)
+	stamps, mappable := has(wgpu.FeatureNameTimestampQuery), has(wgpu.NativeFeatureMappablePrimaryBuffers)
+	reported := adapterLimits(a.a)
+	n, why := openNative(a.a, askLimits(reported), features)
 	if n.c == nil {
-		return nil, fmt.Errorf("gpu: %s: no device: %s", info, libraryText(why))
+		return nil, fmt.Errorf("gpu: %s: no device: %s", a.info, libraryText(why))
 	}
-	return newDevice(n, info, deviceLimits(reported, info, stamps, mappable)), nil
+	return newDevice(n, a.info, deviceLimits(reported, a.info, stamps, mappable)), nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 
 	"github.com/cogentcore/webgpu/wgpu"
@@ -101,10 +100,11 @@ func (d *Device) checkSpec(s PipelineSpec) error {
 			return fmt.Errorf("gpu: kernel %s: binding %d: have %s, want Uniform, ReadStorage or Storage", s.Label, i, b)
 		}
 	}
+	if err := checkWGSL(s); err != nil {
+		return err
+	}
 	l := d.limits
 	switch {
-	case strings.ContainsRune(s.WGSL, 0) || strings.ContainsRune(s.Label, 0):
-		return fmt.Errorf("gpu: kernel %q: have a NUL in its label or WGSL, want none", s.Label)
 	case uint64(len(s.Bindings)) > uint64(l.MaxBindingsPerGroup):
 		return fmt.Errorf("gpu: kernel %s: have %d bindings, want at most %d", s.Label, len(s.Bindings), l.MaxBindingsPerGroup)
 	case storages > l.MaxStorageBuffersPerStage:

@@ -50,6 +50,7 @@ extern void wgpuComputePassEncoderEnd(void *pass);
 extern void wgpuComputePassEncoderRelease(void *pass);
 extern uint64_t wgpuQueueSubmitForIndex(void *queue, size_t n, void *const *cbs);
 extern void wgpuQueueWriteBuffer(void *queue, void *buf, uint64_t off, void const *data, size_t n);
+extern void wgpuQueueOnSubmittedWorkDone(void *queue, void (*cb)(int status, void *ud), void *ud);
 extern void wgpuBufferMapAsync(void *buf, uint32_t mode, size_t off, size_t n, void (*cb)(int status, void *ud), void *ud);
 extern void *wgpuBufferGetMappedRange(void *buf, size_t off, size_t n);
 extern void wgpuBufferUnmap(void *buf);
@@ -241,20 +242,27 @@ int gpu_write(struct gpu_dev *d, void *buffer, uint64_t off, void const *data, s
 	return gpu_end(d);
 }
 
-// ---- mapping ----
+// ---- mapping and waiting ----
 
-static void on_mapped(int status, void *ud) {
+static void on_done(int status, void *ud) {
 	struct gpu_slot *s = ud;
 	s->status = status + 1;
-	s->dev->mapped++;
+	s->dev->calls++;
 }
 
 int gpu_map(struct gpu_dev *d, void *buffer, uint32_t mode, size_t n, struct gpu_slot *s) {
 	s->status = 0;
 	s->dev = d;
 	gpu_begin(d);
-	wgpuBufferMapAsync(buffer, mode, 0, n, on_mapped, s);
+	wgpuBufferMapAsync(buffer, mode, 0, n, on_done, s);
 	return gpu_end(d);
+}
+
+// gpu_when_done sets s when all that was submitted so far is done.
+void gpu_when_done(struct gpu_dev *d, struct gpu_slot *s) {
+	s->status = 0;
+	s->dev = d;
+	wgpuQueueOnSubmittedWorkDone(d->queue, on_done, s);
 }
 
 void *gpu_range(void *buffer, size_t n) { return wgpuBufferGetMappedRange(buffer, 0, n); }
@@ -265,13 +273,9 @@ int gpu_unmap(struct gpu_dev *d, void *buffer) {
 	return gpu_end(d);
 }
 
-// gpu_poll polls until a map callback comes, at most tries times. It reports whether the queue is empty.
-int gpu_poll(struct gpu_dev *d, int tries) {
-	uint64_t before = d->mapped;
-	int empty = 0;
-	while (tries-- > 0 && d->mapped == before) {
-		empty = wgpuDevicePoll(d->device, 0, 0);
-		if (empty) break;
+// gpu_poll polls until a callback comes or the queue is empty, at most tries times.
+void gpu_poll(struct gpu_dev *d, int tries) {
+	uint64_t before = d->calls;
+	while (tries-- > 0 && d->calls == before && !wgpuDevicePoll(d->device, 0, 0)) {
 	}
-	return empty;
 }

@@ -44,7 +44,7 @@ type native struct {
 	device *wgpu.Device // the same device for the binding's constructors; owned by c
 }
 
-// slot is a buffer's map completion flag in C memory.
+// slot is a completion flag in C memory: where the binding keeps a Go handle that the garbage collector frees.
 type slot struct{ c *C.struct_gpu_slot }
 
 // command is C's struct gpu_cmd. It holds no Go pointers, so passing a slice of it costs no scan.
@@ -124,8 +124,8 @@ func (n native) flush()      { C.gpu_flush(n.c) }
 func (n native) write(buf handle, off uint64, data []byte) int {
 	return int(C.gpu_write(n.c, buf, C.uint64_t(off), unsafe.Pointer(&data[0]), C.size_t(len(data))))
 }
-func (n native) poll(tries int) (empty bool) { return C.gpu_poll(n.c, C.int(tries)) != 0 }
-func (n native) mapped() uint64              { return uint64(n.c.mapped) }
+func (n native) poll(tries int)  { C.gpu_poll(n.c, C.int(tries)) }
+func (n native) whenDone(s slot) { C.gpu_when_done(n.c, s.c) }
 
 func nativeSleep(ns uint32) { C.gpu_sleep(C.uint32_t(ns)) }
 

@@ -27,11 +27,11 @@ struct gpu_dev {
 	void *pipeline, *group;   // what the open pass has set
 	int err;                  // first error since gpu_begin: WGPUErrorType, 0 for none
 	volatile int lost;        // set by the device-lost callback
-	volatile uint64_t mapped; // map callbacks so far
+	volatile uint64_t calls; // map and work-done callbacks so far
 	char msg[8192], lost_msg[1024];
 };
 
-// gpu_slot is the completion flag of one mappable buffer: 0 pending, 1 mapped, more is WGPUBufferMapAsyncStatus + 1.
+// gpu_slot is a completion flag: 0 pending, 1 done, more is the callback's status + 1.
 struct gpu_slot {
 	volatile int status;
 	struct gpu_dev *dev;
@@ -60,10 +60,11 @@ void gpu_encode(struct gpu_dev *d, struct gpu_cmd const *c, size_t n);
 int gpu_submit(struct gpu_dev *d);
 int gpu_write(struct gpu_dev *d, void *buffer, uint64_t off, void const *data, size_t n);
 void gpu_flush(struct gpu_dev *d);
+void gpu_when_done(struct gpu_dev *d, struct gpu_slot *s);
 int gpu_map(struct gpu_dev *d, void *buffer, uint32_t mode, size_t n, struct gpu_slot *s);
 void *gpu_range(void *buffer, size_t n);
 int gpu_unmap(struct gpu_dev *d, void *buffer);
-int gpu_poll(struct gpu_dev *d, int tries);
+void gpu_poll(struct gpu_dev *d, int tries);
 void gpu_sleep(uint32_t ns);
 
 int gpu_has_library(char const *name);

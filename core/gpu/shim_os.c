@@ -37,9 +37,17 @@ int gpu_has_library(char const *name) { return dlopen(name, RTLD_NOW | RTLD_LOCA
 
 static struct sigaction before;
 
+static int from_abort(siginfo_t const *info) {
+#ifdef SI_TKILL
+	return info->si_code == SI_TKILL; // Linux: abort() uses tgkill
+#else
+	return info->si_pid == getpid();
+#endif
+}
+
 // on_abort answers abort() (which signals its own process); a SIGABRT sent from outside stays the Go runtime's.
 static void on_abort(int sig, siginfo_t *info, void *ctx) {
-	if (info && info->si_pid != getpid() && (before.sa_flags & SA_SIGINFO) && before.sa_sigaction) {
+	if (info && !from_abort(info) && (before.sa_flags & SA_SIGINFO) && before.sa_sigaction) {
 		before.sa_sigaction(sig, info, ctx);
 		return;
 	}

@@ -45,8 +45,7 @@ func runWrite(d *Device, r *request) error {
 	}
 	d.n.flush()
 	d.unsent = 0
-	r.buf = nil
-	return d.enqueue(r)
+	return runSync(d, r)
 }
 
 // checkRange checks a transfer of n bytes at off against size, alignment and usage.

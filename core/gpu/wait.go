@@ -29,14 +29,14 @@ func (d *Device) enqueue(r *request) error {
 	return errWait
 }
 
-// poll polls once (or a few times), answers what is finished, and naps when that was in vain for long.
+// poll polls a few times, answers what is finished, and naps when that was in vain for long.
 func (d *Device) poll() {
 	if d.n.lost() {
 		d.failWaits(d.lostError())
 		return
 	}
-	empty := d.n.poll(pollsAtATime)
-	if d.finish(empty) {
+	d.n.poll(pollsAtATime)
+	if d.finish() {
 		d.since = time.Now()
 		return
 	}
@@ -50,21 +50,12 @@ func (d *Device) poll() {
 }
 
 // finish answers the waits that are over and reports whether there were any.
-func (d *Device) finish(empty bool) bool {
+func (d *Device) finish() bool {
 	kept := d.waiting[:0]
 	for _, r := range d.waiting {
-		if r.buf == nil && !empty {
+		if !r.finished() {
 			kept = append(kept, r)
 			continue
-		}
-		if r.buf != nil && !r.buf.settle() {
-			kept = append(kept, r)
-			continue
-		}
-		if r.buf != nil {
-			r.err = r.buf.mapResult()
-		} else {
-			r.err = nil
 		}
 		r.done <- struct{}{}
 	}
@@ -72,6 +63,23 @@ func (d *Device) finish(empty bool) bool {
 	clear(d.waiting[len(kept):])
 	d.waiting = kept
 	return some
+}
+
+// finished reports whether a wait is over, and then sets its result.
+func (r *request) finished() bool {
+	if r.buf != nil {
+		over := r.buf.settle()
+		if over {
+			r.err = r.buf.mapResult()
+		}
+		return over
+	}
+	if r.slot.status() == 0 {
+		return false
+	}
+	r.slot.free()
+	r.err = nil
+	return true
 }
 
 func (d *Device) failWaits(err error) {
@@ -100,7 +108,13 @@ func (d *Device) sendWait(ctx context.Context, r *request) error {
 	}
 }
 
-// Sync waits until the GPU has done all that was submitted.
+// Sync waits until the GPU has done all that was submitted before it.
 func (d *Device) Sync(ctx context.Context) error {
-	return d.sendWait(ctx, d.request(func(d *Device, r *request) error { return d.enqueue(r) }))
+	return d.sendWait(ctx, d.request(runSync))
+}
+
+func runSync(d *Device, r *request) error {
+	r.buf, r.slot = nil, newSlot()
+	d.n.whenDone(r.slot)
+	return d.enqueue(r)
 }

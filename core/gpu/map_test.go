@@ -1,0 +1,160 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMapUnderCollection forces collections between the start of a map and its callback, where the binding's own MapAsync
+// loses its handle and crashes the process.
+func TestMapUnderCollection(t *testing.T) {
+	d := testDevice(t)
+	b, err := d.NewBuffer(Scratch, "src", 256, UsageCopySrc|UsageCopyDst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := d.NewReadback("r", 256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c Commands
+	r.Copy(&c, 0, b, 0, 256)
+	for i := range 300 {
+		data := make([]byte, 256)
+		data[7] = byte(i)
+		if err := d.Write(b, 0, data); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Submit(&c); err != nil {
+			t.Fatal(err)
+		}
+		// The owner starts the map, collects, and only then goes on to poll.
+		req := d.request(func(d *Device, r *request) error {
+			err := runMap(d, r)
+			runtime.GC()
+			return err
+		})
+		req.buf = r.b
+		if err := d.sendWait(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		if r.b.view[7] != byte(i) {
+			t.Fatalf("round %d: have %d, want %d", i, r.b.view[7], byte(i))
+		}
+		if err := r.Unmap(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestWaitCancelled ends a wait early: the mapping goes on, the next Wait gets it, and meanwhile nothing can use the buffer.
+func TestWaitCancelled(t *testing.T) {
+	d := testDevice(t)
+	slow := newSlow(t, d)
+	r, err := d.NewReadback("r", 256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Copy(slow, 0, slow.refs[0].g.buffers[0], 0, 256)
+	if err := d.Submit(slow); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if _, err := r.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("have %v after %v, want the deadline", err, time.Since(start))
+	}
+	if err := d.Submit(slow); err == nil || !strings.Contains(err.Error(), "being mapped") {
+		t.Errorf("have %v, want a submit refused while the buffer is being mapped", err)
+	}
+	view, err := r.Wait(t.Context())
+	if err != nil || len(view) != 256 {
+		t.Fatalf("have %d bytes, error %v, want 256", len(view), err)
+	}
+	if _, err := r.Wait(t.Context()); err == nil {
+		t.Error("have no error for a second Wait, want one")
+	}
+	if err := r.Unmap(); err != nil {
+		t.Error(err)
+	}
+	if err := d.Sync(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUnmapCallsOff unmaps and releases while a map is pending.
+func TestUnmapCallsOff(t *testing.T) {
+	d := testDevice(t)
+	slow := newSlow(t, d)
+	r, err := d.NewReadback("r", 256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Copy(slow, 0, slow.refs[0].g.buffers[0], 0, 256)
+	for _, end := range []func() error{r.Unmap, func() error { r.Release(); return nil }} {
+		if err := d.Submit(slow); err != nil {
+			t.Fatal(err)
+		}
+		waited := make(chan error)
+		go func() { _, err := r.Wait(context.Background()); waited <- err }()
+		time.Sleep(10 * time.Millisecond)
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+		if err := <-waited; err == nil {
+			t.Error("have no error of a wait called off, want one")
+		}
+	}
+	if err := d.Submit(slow); err == nil || !strings.Contains(err.Error(), "released") {
+		t.Errorf("have %v, want a released buffer refused", err)
+	}
+}
+
+func TestMapWrite(t *testing.T) {
+	d := testDevice(t)
+	st, err := d.NewBuffer(Staging, "stage", 1000, UsageMapWrite|UsageCopySrc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dst, err := d.NewBuffer(Pool, "slot", 1000, UsageCopyDst|UsageCopySrc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c Commands
+	c.Copy(st, 0, dst, 0, 1000)
+	got := make([]byte, 1000)
+	for round := range 3 {
+		view, err := st.Map(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range view {
+			view[i] = byte(i*7 + round)
+		}
+		if err := d.Submit(&c); err == nil || !strings.Contains(err.Error(), "stage is mapped") {
+			t.Fatalf("have %v, want the submit of a mapped buffer refused", err)
+		}
+		if err := st.Unmap(); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Submit(&c); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Read(t.Context(), dst, 0, got); err != nil {
+			t.Fatal(err)
+		}
+		for i := range got {
+			if got[i] != byte(i*7+round) {
+				t.Fatalf("round %d, byte %d: have %d, want %d", round, i, got[i], byte(i*7+round))
+			}
+		}
+	}
+	if _, err := dst.Map(t.Context()); err == nil {
+		t.Error("have no error for mapping an unmappable buffer, want one")
+	}
+}
