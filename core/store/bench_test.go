@@ -12,10 +12,13 @@ import (
 	"github.com/sluicehost/sluice/sdk/program"
 )
 
-// benchExperts is one layer of 64 experts, gate and up of 1792 × 2048 and down
+// experts of a benchmark's layer.
+const benchCount = 16
+
+// benchExperts is one layer of experts, gate and up of 1792 × 2048 and down
 // of 2048 × 1792: one expert of lfm2-24b-a2b, 6 MB in Q4.
 func benchExperts(b *testing.B, typ ggml.Type) *opened {
-	const n = 64
+	const n = benchCount
 	r := random(b)
 	p := &program.Plan{Model: &program.Model{Experts: n}, Embed: &program.Embed{Tensor: "row"}, Records: []*program.Record{{Parts: []*program.Weight{
 		{Name: "gate", Tensors: []string{"gate"}}, {Name: "up", Tensors: []string{"up"}}, {Name: "down", Tensors: []string{"down"}},
@@ -37,7 +40,7 @@ func readers(b *testing.B, n int, size int64, read func(expert int, dst []byte) 
 		all.Go(func() {
 			dst := make([]byte, stride)
 			for i := next.Add(1) - 1; i < int64(b.N); i = next.Add(1) - 1 {
-				if err := read(int(i*37%64), dst); err != nil {
+				if err := read(int(i*7%benchCount), dst); err != nil {
 					b.Error(err)
 				}
 			}
@@ -52,7 +55,7 @@ func BenchmarkReadRecord(b *testing.B) {
 		o := benchExperts(b, typ)
 		var size int64
 		for _, x := range o.file.Tensors[1:] {
-			size += x.Size / 64
+			size += x.Size / benchCount
 		}
 		for _, n := range []int{1, 4} {
 			b.Run(fmt.Sprintf("%v/%d", typ, n), func(b *testing.B) {
@@ -63,7 +66,7 @@ func BenchmarkReadRecord(b *testing.B) {
 			b.Run(fmt.Sprintf("%v/%d/pread", typ, n), func(b *testing.B) {
 				readers(b, n, size, func(e int, dst []byte) error {
 					for _, x := range o.file.Tensors[1:] {
-						k := x.Size / 64
+						k := x.Size / benchCount
 						if _, err := o.file.ReadAt(dst[:k], x.Offset+int64(e)*k); err != nil {
 							return err
 						}
@@ -76,7 +79,7 @@ func BenchmarkReadRecord(b *testing.B) {
 	}
 }
 
-// BenchmarkReadBand reads a whole dense weight of 128 MiB or so.
+// BenchmarkReadBand reads a whole dense weight of 64 MiB.
 func BenchmarkReadBand(b *testing.B) {
 	r := random(b)
 	for _, typ := range benchTypes {

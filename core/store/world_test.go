@@ -58,7 +58,10 @@ func random(t testing.TB) *rand.Rand {
 // noise is a tensor of random bytes, so of any scale, infinities and NaN included.
 func noise(r *rand.Rand, name string, typ ggml.Type, dims ...uint64) gguftest.Tensor {
 	x := gguftest.Zeros(name, typ, dims...)
-	for i := range x.Data {
+	for i := 0; i+8 <= len(x.Data); i += 8 {
+		binary.LittleEndian.PutUint64(x.Data[i:], r.Uint64())
+	}
+	for i := len(x.Data) &^ 7; i < len(x.Data); i++ {
 		x.Data[i] = byte(r.Uint32())
 	}
 	return x
