@@ -41,15 +41,16 @@ type record struct {
 	end     uint64 // of the last band
 }
 
-// table is a tensor read by rows, or its first values.
+// table is a tensor read by rows.
 type table struct {
 	gguf.Tensor
 	row int64 // bytes
 }
 
-// rope is a divisor tensor; none where pairs is 0.
+// rope is a divisor tensor, of which the first values are read, one a pair; none
+// where pairs is 0.
 type rope struct {
-	table
+	gguf.Tensor
 	pairs uint32
 }
 

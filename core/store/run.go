@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sluicehost/sluice/core/gguf"
 	"github.com/sluicehost/sluice/sdk/ggml"
@@ -128,15 +129,13 @@ func (m *matrix) checkPlanes(cols uint64, b *program.Band) error {
 	if err != nil {
 		return err
 	}
-	if len(b.GetPlanes()) == len(offsets) {
-		m.base = uint64(b.GetPlanes()[0]) * ggml.PlaneAlign
-		for i, off := range offsets {
-			if uint64(b.GetPlanes()[i])*ggml.PlaneAlign != m.base+off {
-				total = math.MaxUint64
-			}
-		}
+	if planes := b.GetPlanes(); len(planes) > 0 {
+		m.base = uint64(planes[0]) * ggml.PlaneAlign
 	}
-	if len(b.GetPlanes()) != len(offsets) || total != b.GetBytes() {
+	same := slices.EqualFunc(b.GetPlanes(), offsets, func(unit uint32, off uint64) bool {
+		return uint64(unit)*ggml.PlaneAlign == m.base+off
+	})
+	if !same || total != b.GetBytes() {
 		return fmt.Errorf("have %d bytes and planes %v, want them as core/place lays out %d x %d values of %v",
 			b.GetBytes(), b.GetPlanes(), b.GetRows(), cols, m.form.Type())
 	}

@@ -63,7 +63,7 @@ func (s *GGUF) addRopes(p *program.Plan) error {
 			return fmt.Errorf("rope %.80q: divisor tensor %s: have %v of shape %v, want F32 of at least %d values",
 				r.GetName(), name, t.Type, t.Dims, r.GetPairs())
 		}
-		s.ropes = append(s.ropes, rope{table{t, t.Size}, r.GetPairs()})
+		s.ropes = append(s.ropes, rope{t, r.GetPairs()})
 	}
 	return nil
 }
