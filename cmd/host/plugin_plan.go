@@ -9,8 +9,8 @@ import (
 
 	"github.com/sluicehost/sluice/core/engine"
 	"github.com/sluicehost/sluice/core/gguf"
-	"github.com/sluicehost/sluice/core/place"
 	"github.com/sluicehost/sluice/core/store"
+	"github.com/sluicehost/sluice/sdk/place"
 	"github.com/sluicehost/sluice/sdk/program"
 )
 
@@ -37,7 +37,7 @@ func (c *pluginPlanCmd) limits() *program.Limits {
 	return &program.Limits{MaxBinding: 2<<30 - 4, MaxBindings: 32, MaxInvocations: 1024, WorkgroupBytes: 32 << 10, MaxGroups: 65535}
 }
 
-// planned is everything that a plugin and core/place make of a file.
+// planned is everything that a plugin and sdk/place make of a file.
 type planned struct {
 	plan    *program.Plan
 	weights []*program.Placed

@@ -1,5 +1,5 @@
 // Package engine runs a model: it asks a planner (an architecture plugin) for a
-// plan and a program, puts the weights where core/place says, streams experts
+// plan and a program, puts the weights where sdk/place says, streams experts
 // through a core/stream pool, and replays the program token by token. After Load
 // the planner is never asked again. It samples nothing and knows no text.
 //

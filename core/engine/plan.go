@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sluicehost/sluice/core/gpu"
-	"github.com/sluicehost/sluice/core/place"
+	"github.com/sluicehost/sluice/sdk/place"
 	"github.com/sluicehost/sluice/sdk/program"
 )
 

@@ -55,7 +55,7 @@ type rope struct {
 }
 
 // NewGGUF makes a source of an open file, whose Close it takes over: weights and
-// records are a plan of that file as core/place has laid it out. It reads
+// records are a plan of that file as sdk/place has laid it out. It reads
 // nothing yet. It fails, naming the weight, the layer or the tensor, where the
 // layout is not that of the file.
 func NewGGUF(f *gguf.File, p *program.Plan, weights []*program.Placed, records []*program.PlacedRecord) (*GGUF, error) {

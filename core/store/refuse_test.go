@@ -149,11 +149,11 @@ func TestBadLayout(t *testing.T) {
 			w[0].Bands[0].Type = uint32(ggml.I32)
 		}), "band 0: have type I32"},
 		{"cols", edit(func(_ *program.Plan, w []*program.Placed, _ []*program.PlacedRecord) { w[0].Cols = 32 }), "tensor proj: have rows of 64 values, want 32"},
-		{"bytes", edit(func(_ *program.Plan, w []*program.Placed, _ []*program.PlacedRecord) { w[0].Bands[0].Bytes++ }), "want them as core/place lays out 9 x 64 values of Q4_0"},
-		{"planes", edit(func(_ *program.Plan, w []*program.Placed, _ []*program.PlacedRecord) { w[0].Bands[0].Planes[1]++ }), "want them as core/place lays out"},
+		{"bytes", edit(func(_ *program.Plan, w []*program.Placed, _ []*program.PlacedRecord) { w[0].Bands[0].Bytes++ }), "want them as sdk/place lays out 9 x 64 values of Q4_0"},
+		{"planes", edit(func(_ *program.Plan, w []*program.Placed, _ []*program.PlacedRecord) { w[0].Bands[0].Planes[1]++ }), "want them as sdk/place lays out"},
 		{"plane missing", edit(func(_ *program.Plan, w []*program.Placed, _ []*program.PlacedRecord) {
 			w[0].Bands[0].Planes = []uint32{0}
-		}), "want them as core/place lays out"},
+		}), "want them as sdk/place lays out"},
 		{"base of a weight", edit(func(_ *program.Plan, w []*program.Placed, _ []*program.PlacedRecord) {
 			w[0].Bands[0].Planes = []uint32{1, 19}
 		}), `weight "proj": band 0: have it at byte 16, want it at 0`},

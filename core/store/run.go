@@ -97,7 +97,7 @@ func sliceSize(t gguf.Tensor, experts uint64) (int64, error) {
 }
 
 // cut divides runs, rows of cols values, into the bands of a placed weight. Each
-// band must be as core/place lays it out.
+// band must be as sdk/place lays it out.
 func cut(runs []run, p *program.Placed) ([]matrix, error) {
 	var out []matrix
 	for i, b := range p.GetBands() {
@@ -136,7 +136,7 @@ func (m *matrix) checkPlanes(cols uint64, b *program.Band) error {
 		return uint64(unit)*ggml.PlaneAlign == m.base+off
 	})
 	if !same || total != b.GetBytes() {
-		return fmt.Errorf("have %d bytes and planes %v, want them as core/place lays out %d x %d values of %v",
+		return fmt.Errorf("have %d bytes and planes %v, want them as sdk/place lays out %d x %d values of %v",
 			b.GetBytes(), b.GetPlanes(), b.GetRows(), cols, m.form.Type())
 	}
 	return nil

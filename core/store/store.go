@@ -2,7 +2,7 @@
 // where they lie on disk. Its first source is the GGUF file itself: [GGUF] reads
 // the tensors of a band or of one expert's record by positioned reads and
 // repacks them (sdk/ggml) on the way. It decides neither where a weight goes
-// (core/place does) nor when one is read (core/stream does), and it caches
+// (sdk/place does) nor when one is read (core/stream does), and it caches
 // nothing: the RAM tier is the page cache.
 //
 // Start at [Source] and [NewGGUF]; [Header] makes of a file what plugins see.
@@ -10,7 +10,7 @@ package store
 
 import "context"
 
-// Source is a model's weights as a plan names them, laid out as core/place has
+// Source is a model's weights as a plan names them, laid out as sdk/place has
 // placed them. Its methods may be called from several goroutines at once, except
 // Close, which comes after all of them. All sources give the same bytes.
 type Source interface {

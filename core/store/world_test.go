@@ -16,9 +16,9 @@ import (
 
 	"github.com/sluicehost/sluice/core/gguf"
 	"github.com/sluicehost/sluice/core/gguf/gguftest"
-	"github.com/sluicehost/sluice/core/place"
 	"github.com/sluicehost/sluice/core/store"
 	"github.com/sluicehost/sluice/sdk/ggml"
+	"github.com/sluicehost/sluice/sdk/place"
 	"github.com/sluicehost/sluice/sdk/program"
 )
 

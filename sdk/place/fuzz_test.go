@@ -6,8 +6,8 @@ import (
 	"sort"
 	"testing"
 
-	"github.com/sluicehost/sluice/core/place"
 	"github.com/sluicehost/sluice/sdk/ggml"
+	"github.com/sluicehost/sluice/sdk/place"
 	"github.com/sluicehost/sluice/sdk/program"
 )
 

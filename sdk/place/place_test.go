@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicehost/sluice/core/place"
 	"github.com/sluicehost/sluice/sdk/ggml"
+	"github.com/sluicehost/sluice/sdk/place"
 	"github.com/sluicehost/sluice/sdk/program"
 )
 
