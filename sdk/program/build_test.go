@@ -15,7 +15,7 @@ import (
 // much like its line in the text form. Its kernels are stubs: declarations
 // that fit what is bound, and an empty main.
 type builder struct {
-	t       *testing.T
+	t       testing.TB
 	header  *Header
 	plan    *Plan
 	placed  []*Placed
@@ -26,7 +26,7 @@ type builder struct {
 	variant *Variant            // to which run adds dispatches
 }
 
-func newBuilder(t *testing.T, m *Model) *builder {
+func newBuilder(t testing.TB, m *Model) *builder {
 	t.Helper()
 	b := &builder{t: t, header: &Header{Vocab: uint64(m.Vocab)}, plan: &Plan{Model: m}, prog: &Program{Version: 1}}
 	b.things = map[string]*Binding{"bank": {At: &Binding_Bank{Bank: true}}}

@@ -9,7 +9,7 @@ import (
 
 // bailingmoe3 flash cut to three layers: a dense lead layer and a MoE layer of
 // KDA, and a MoE layer of MLA, whose cache is the latent in f32.
-func schemaBailing(t *testing.T) *builder {
+func schemaBailing(t testing.TB) *builder {
 	b := newBuilder(t, &Model{
 		Architecture: "bailingmoe3", Layers: 3, Hidden: 2560, Vocab: 157184, Experts: 512, TopK: 8, Context: 131072, MoeLayers: []uint32{1, 2},
 	})

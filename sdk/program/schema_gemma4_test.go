@@ -17,7 +17,7 @@ type gemmaKind struct {
 // gemma4 26B-A4B cut to two layers: a sliding one, whose cache is a ring, and
 // a full one, whose V is its K before norm and rope. For one token the sliding
 // layer is design.md's 13 dispatches.
-func schemaGemma4(t *testing.T) *builder {
+func schemaGemma4(t testing.TB) *builder {
 	b := newBuilder(t, &Model{
 		Architecture: "gemma4", Layers: 2, Hidden: 2816, Vocab: 262144, Experts: 128, TopK: 8, Context: 262144, MoeLayers: []uint32{0, 1},
 	})

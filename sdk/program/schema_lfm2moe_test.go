@@ -10,7 +10,7 @@ import (
 // lfm2moe 24B-A2B cut to three layers: short convolution with a dense FFN,
 // short convolution with experts, attention with experts. The attention's V is
 // of another type than its Q and K, so the stack has two bands.
-func schemaLFM2(t *testing.T) *builder {
+func schemaLFM2(t testing.TB) *builder {
 	b := newBuilder(t, &Model{
 		Architecture: "lfm2moe", Layers: 3, Hidden: 2048, Vocab: 65536, Experts: 64, TopK: 4, Context: 128000, MoeLayers: []uint32{1, 2},
 	})

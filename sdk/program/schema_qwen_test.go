@@ -10,7 +10,7 @@ import (
 // qwen35moe 35B-A3B cut to two layers: Gated DeltaNet and full attention, and
 // a guess at the second layer's experts after the first. For one token a
 // DeltaNet layer is design.md's 13 dispatches.
-func schemaQwen(t *testing.T) *builder {
+func schemaQwen(t testing.TB) *builder {
 	b := newBuilder(t, &Model{
 		Architecture: "qwen35moe", Layers: 2, Hidden: 2048, Vocab: 248320, Experts: 256, TopK: 8, Context: 262144, MoeLayers: []uint32{0, 1},
 	})

@@ -14,7 +14,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the goldens in testdata")
 
 // The four architectures, one layer of each kind: what the schema must be able to say.
-var schemas = map[string]func(*testing.T) *builder{
+var schemas = map[string]func(testing.TB) *builder{
 	"qwen35moe":   schemaQwen,
 	"gemma4":      schemaGemma4,
 	"lfm2moe":     schemaLFM2,

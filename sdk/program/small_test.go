@@ -9,7 +9,7 @@ import (
 
 // small is a little program with one of everything: each buffer class, both
 // forms of the experts, a guess, a stack of two types, a rope with a divisor.
-func small(t *testing.T) *builder {
+func small(t testing.TB) *builder {
 	t.Helper()
 	b := newBuilder(t, &Model{
 		Architecture: "tiny", Layers: 2, Hidden: 64, Vocab: 256, Experts: 4, TopK: 2, Context: 128, MoeLayers: []uint32{0, 1},

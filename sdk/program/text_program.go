@@ -42,6 +42,7 @@ func sizeText(b *Buffer) string {
 		positions = fmt.Sprintf("ceil(%s/%d)", strings.Trim(positions, "()"), d)
 	}
 	add(b.GetPerPos(), positions)
+	add(b.GetPerRowPos(), "chunk*"+positions)
 	return strings.Join(parts, " + ")
 }
 
@@ -58,10 +59,7 @@ func (t *text) kernels() {
 			params = append(params, fmt.Sprintf("%s=%d", p, k.GetParams()[p]))
 		}
 		wg := t.decls[i].Workgroup
-		shape := fmt.Sprintf("%dx%dx%d", wg[0], wg[1], wg[2])
-		if wg[1] == 1 && wg[2] == 1 {
-			shape = fmt.Sprint(wg[0])
-		}
+		shape := strings.TrimSuffix(strings.TrimSuffix(fmt.Sprintf("%dx%dx%d", wg[0], wg[1], wg[2]), "x1"), "x1")
 		rows = append(rows, []string{k.GetName(), ref, "lanes " + shape, strings.Join(params, " "), typesText(k.GetTypes())})
 	}
 	t.table("  ", rows)

@@ -35,8 +35,9 @@ func (c *checker) class(what string, b *Buffer) {
 	default:
 		c.addf("%s: have class %d, want SCRATCH, KV, RING or STATE", what, b.GetClass())
 	}
-	if b.GetPerRow() != 0 || b.GetPerOut() != 0 {
-		c.addf("%s: have class %v with per_row %d and per_out %d, want 0: a session outlives a step", what, b.GetClass(), b.GetPerRow(), b.GetPerOut())
+	if b.GetPerRow() != 0 || b.GetPerOut() != 0 || b.GetPerRowPos() != 0 {
+		c.addf("%s: have class %v with per_row %d, per_out %d and per_row_pos %d, want 0: a session outlives a step",
+			what, b.GetClass(), b.GetPerRow(), b.GetPerOut(), b.GetPerRowPos())
 	}
 }
 
