@@ -22,6 +22,7 @@ const root = "../.."
 // tracked are the repository's files, slash-separated from the root.
 func tracked(t *testing.T) []string {
 	t.Helper()
+	watch(t)
 	out, err := exec.Command("git", "-C", root, "ls-files", "-z").Output()
 	if err != nil {
 		if os.Getenv("CI") == "true" {
