@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -10,9 +11,14 @@ type modelFlags struct {
 	Model string `short:"m" required:"" placeholder:"FILE" help:"GGUF file; any part of a split model will do."`
 }
 
+// registryPath names the registry.
+type registryPath struct {
+	Registry string `placeholder:"FILE" help:"Registry of plugins. Default: $$SLUICE_REGISTRY, registry.yaml beside this program or in the folder above, or sluice/registry.yaml in the user's config folder."`
+}
+
 // registryFlags say where plugins come from.
 type registryFlags struct {
-	Registry  string      `placeholder:"FILE" help:"Registry of plugins. Default: $$SLUICE_REGISTRY, registry.yaml beside this program or in the folder above, or sluice/registry.yaml in the user's config folder."`
+	registryPath
 	PluginDev []devPlugin `sep:"none" placeholder:"NAME[=PATH]" help:"Run this plugin without a checksum: the registry's program, or the one at PATH. For development only; may be repeated."`
 }
 
@@ -32,7 +38,19 @@ func (d *devPlugin) UnmarshalText(text []byte) error {
 // engineFlags shape how a model is loaded.
 type engineFlags struct {
 	GPUBudget budget `name:"gpu-budget" default:"auto" placeholder:"SIZE" help:"Bytes of GPU memory to use in all, as in 512MB, 4GB or 1.5GiB; max to hold every expert; auto (the default) for what the driver reports free less a tenth, half of the available memory on a CPU device, or 4GiB where nothing is known."`
-	Ctx       int    `placeholder:"N" help:"Tokens that prompt and answer together may have. Default: the file's context length, at most 4096."`
+	Ctx       int    `short:"c" placeholder:"N" help:"Tokens that prompt and answer together may have. Default: the file's context length, at most 4096."`
 	KV        string `name:"kv" enum:"f16,f32" default:"f16" help:"Precision of the KV caches: f16 (default) or f32."`
+	Chunk     int    `placeholder:"N" help:"Most tokens of a prompt that go through the model at once (default 256)."`
 	Adapter   string `placeholder:"NAME" help:"Use the GPU whose name or driver contains this. Default: the strongest."`
+}
+
+// check refuses numbers that mean nothing.
+func (e engineFlags) check() error {
+	switch {
+	case e.Ctx < 0:
+		return fmt.Errorf("--ctx: have %d tokens, want 1 or more, or 0 for the default", e.Ctx)
+	case e.Chunk < 0:
+		return fmt.Errorf("--chunk: have %d tokens, want 1 or more, or 0 for the default", e.Chunk)
+	}
+	return nil
 }

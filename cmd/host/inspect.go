@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -13,7 +15,7 @@ import (
 )
 
 type inspectCmd struct {
-	registryFlags
+	registryPath
 	File string `arg:"" help:"GGUF file; any part of a split model will do."`
 	JSON bool   `name:"json" help:"As JSON, with long arrays whole."`
 }
@@ -86,7 +88,7 @@ func (c *inspectCmd) Run(a *app) error {
 	}
 	defer f.Close()
 	x := look(f, c.File)
-	x.place(a, f, c.registryFlags)
+	x.place(a, f, c.registryPath)
 	if c.JSON {
 		return a.printJSON(x)
 	}
@@ -115,7 +117,7 @@ func look(f *gguf.File, path string) *inspection {
 		add(&x.Types, row.Type, t.Size, &ok)
 	}
 	for _, sums := range [][]tally{x.Kinds, x.Types} {
-		slices.SortStableFunc(sums, func(a, b tally) int { return int(min(max(b.Bytes-a.Bytes, -1), 1)) })
+		slices.SortStableFunc(sums, func(a, b tally) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	}
 	return x
 }
@@ -144,16 +146,20 @@ func kindOf(name string) string {
 }
 
 // place asks the registry which plugin runs the file and whether it knows it.
-func (x *inspection) place(a *app, f *gguf.File, r registryFlags) {
-	p, err := r.plugins(a)
+func (x *inspection) place(a *app, f *gguf.File, r registryPath) {
+	p, err := registryFlags{registryPath: r}.plugins(a)
 	if err != nil {
 		x.NoPlugin = err.Error()
 		return
 	}
 	for _, part := range f.Parts {
-		if known, ok := p.FileLike(baseName(part.Name), part.Size); ok {
+		if known, ok := p.FileLike(filepath.Base(part.Name), part.Size); ok {
 			x.Known = &inspectKnown{known.Name, known.Verified}
 		}
+	}
+	if x.Architecture == "" {
+		x.NoPlugin = "the file names no general.architecture"
+		return
 	}
 	entry, err := p.PluginFor(x.Architecture)
 	if err != nil {

@@ -25,6 +25,9 @@ type loaded struct {
 // load brings a model up: its header, its plugin, the GPU, its weights. On an error nothing
 // is left open.
 func (a *app) load(path string, r registryFlags, e engineFlags) (_ *loaded, err error) {
+	if err := e.check(); err != nil {
+		return nil, err
+	}
 	f, err := gguf.Open(path)
 	if err != nil {
 		return nil, err
@@ -67,7 +70,7 @@ func (a *app) load(path string, r registryFlags, e engineFlags) (_ *loaded, err 
 		return s, err
 	}
 	l.model, err = engine.Load(a.ctx, l.device, store.Header(f), process, open,
-		engine.Options{Budget: bytes, Context: e.Ctx, KVF32: e.KV == "f32", Progress: shown.update})
+		engine.Options{Budget: bytes, Context: e.Ctx, Chunk: e.Chunk, KVF32: e.KV == "f32", Progress: shown.update})
 	shown.done()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -75,8 +76,11 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 		}
 	}()
 	var c cli
-	parser := kong.Must(&c, kong.Name("host"), kong.Description(description), kong.Writers(out, errs),
+	parser := kong.Must(&c, kong.Name("host"), kong.Description(description), kong.Writers(out, errs), kong.WithHyphenPrefixedParameters(true),
 		kong.Exit(func(n int) { panic(exit(n)) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	if len(args) > 0 && args[0] == "help" { // "help run" is "run --help"
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	command, err := parser.Parse(args)
 	if err != nil {
 		complain(errs, fmt.Errorf("%w: see host --help", err))

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"unicode"
@@ -166,5 +165,3 @@ func clip(s string, n int) string {
 }
 
 func count(n uint64) string { return humanize.Comma(int64(min(n, math.MaxInt64))) }
-
-func baseName(path string) string { return filepath.Base(path) }

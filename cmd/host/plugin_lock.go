@@ -4,9 +4,7 @@ import (
 	"github.com/sluicehost/sluice/core/registry"
 )
 
-type pluginLockCmd struct {
-	Registry string `placeholder:"FILE" help:"Registry whose plugins to lock. Default: as for run."`
-}
+type pluginLockCmd struct{ registryPath }
 
 // Run writes the lock file beside the registry.
 func (c *pluginLockCmd) Run(a *app) error {

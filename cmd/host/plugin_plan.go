@@ -74,7 +74,7 @@ func (c *pluginPlanCmd) ask(a *app, p engine.Planner, h *program.Header) (x plan
 		return x, err
 	}
 	if err := program.ValidatePlan(h, x.plan); err != nil {
-		return x, err
+		return x, invalid(err)
 	}
 	if x.weights, err = place.Weights(h, x.plan, limits.MaxBinding); err != nil {
 		return x, err
@@ -86,13 +86,24 @@ func (c *pluginPlanCmd) ask(a *app, p engine.Planner, h *program.Header) (x plan
 	if err != nil {
 		return x, err
 	}
-	return x, program.Validate(x.plan, x.weights, x.records, x.program, program.Bounds{
-		Limits: limits, Chunk: 1, Outs: 1, Context: uint64(min(x.plan.GetModel().GetContext(), planContext)),
+	err = program.Validate(x.plan, x.weights, x.records, x.program, program.Bounds{
+		Limits: limits, Chunk: planChunk, Outs: 1, Context: uint64(min(x.plan.GetModel().GetContext(), planContext)),
 	})
+	if err != nil {
+		return x, invalid(err)
+	}
+	return x, nil
 }
 
-// planContext is the context that a plan is validated for, as run has it by default.
-const planContext = 4096
+func invalid(err error) error {
+	return fmt.Errorf("the plugin returned an invalid plan; please report it to the plugin's author: %w", err)
+}
+
+// The context and the chunk that a plan is validated for, as run has them by default.
+const (
+	planContext = 4096
+	planChunk   = 256
+)
 
 // printJSON writes the messages in protobuf's JSON form.
 func (x planned) printJSON(a *app) error {

@@ -7,13 +7,13 @@ import (
 )
 
 type registryCmd struct {
-	Registry string `placeholder:"FILE" help:"Registry to show. Default: as for run."`
-	JSON     bool   `name:"json" help:"As JSON."`
+	registryPath
+	JSON bool `name:"json" help:"As JSON."`
 }
 
 // Run prints the registry; it starts no plugin.
 func (c *registryCmd) Run(a *app) error {
-	p, err := registryFlags{Registry: c.Registry}.plugins(a)
+	p, err := registryFlags{registryPath: c.registryPath}.plugins(a)
 	if err != nil {
 		return err
 	}

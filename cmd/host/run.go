@@ -23,7 +23,7 @@ type runCmd struct {
 	Raw    bool    `help:"Continue the prompt as it is, without a chat template. A BOS is put in front where the model asks for one, and special tokens in the prompt are recognized."`
 	Temp   float64 `default:"0" placeholder:"T" help:"Temperature; 0 (default) takes the likeliest token."`
 	TopK   int     `default:"0" placeholder:"K" help:"Draw from the K likeliest tokens only; 0 (default) is all."`
-	Seed   *uint64 `placeholder:"SEED" help:"Of the random numbers for --temp. Default: another one each time; it is shown at the end."`
+	Seed   *uint64 `short:"s" placeholder:"SEED" help:"Of the random numbers for --temp. Default: another one each time; it is shown at the end."`
 }
 
 // Help is the command's long help.
