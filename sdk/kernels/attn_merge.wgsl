@@ -1,13 +1,15 @@
 // Joins the runs of attn_split: y[head] = Σ_run exp(m_run - M) · values_run / Σ_run exp(m_run - M) · sum_run, M = max m_run.
-// part is [run][head][HD + 2], y [rows][heads · HD]. Grid: heads.
+// part is [run][head][HD + 2], y [rows][heads · HD]. Grid: heads, PARTS.
 struct Constants { heads: u32, window: u32 }
 @group(0) @binding(0) var<uniform> c: Constants;
 //!include lib/step.wgsl
 override HD: u32 = 64u;
 override KEYS: u32 = 128u;
 override W: u32 = 64u;
+override PARTS: u32 = 1u; // workgroups that share the values of a head
 @group(0) @binding(1) var<storage, read> part: array<f32>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
+var<workgroup> greatest: array<f32, W>;
 
 @compute @workgroup_size(W)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
@@ -16,16 +18,22 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
   if (c.window > 0u) { seen = min(seen, c.window); }
   let runs = (seen + KEYS - 1u) / KEYS;
   var m = part[h * (HD + 2u)];
-  for (var s = 1u; s < runs; s++) { m = max(m, part[(s * c.heads + h) * (HD + 2u)]); }
-  for (var i = lid; i < HD; i += W) {
+  for (var s = lid; s < runs; s += W) { m = max(m, part[(s * c.heads + h) * (HD + 2u)]); }
+  greatest[lid] = m;
+  workgroupBarrier();
+  for (var i = 0u; i < W; i++) { m = max(m, greatest[i]); }
+  // Two values at a time: a software device ends long loops.
+  for (var i = wg.y * W + lid; i < HD / 2u; i += W * PARTS) {
     var sum = 0.0;
-    var v = 0.0;
+    var v = vec2<f32>(0.0);
     for (var s = 0u; s < runs; s++) {
       let o = (s * c.heads + h) * (HD + 2u);
       let e = exp(part[o] - m);
       sum += e * part[o + 1u];
-      v += e * part[o + 2u + i];
+      v += e * vec2<f32>(part[o + 2u + 2u * i], part[o + 3u + 2u * i]);
     }
-    y[(step.row0 * c.heads + h) * HD + i] = v / sum;
+    let at = (step.row0 * c.heads + h) * HD + 2u * i;
+    y[at] = v.x / sum;
+    y[at + 1u] = v.y / sum;
   }
 }

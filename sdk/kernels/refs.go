@@ -1,7 +1,9 @@
 package kernels
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/sluicehost/sluice/sdk/program"
 )
@@ -9,6 +11,9 @@ import (
 // Ref finds the float64 reference of a kernel by its file name, nil where the
 // library has none.
 func Ref(name string) program.Ref { return refs[name] }
+
+// Names lists the library's kernels.
+func Names() []string { return slices.Sorted(maps.Keys(refs)) }
 
 var refs = map[string]program.Ref{
 	"matvec":      refMatvec,
@@ -22,6 +27,8 @@ var refs = map[string]program.Ref{
 	"topk":        refTopK,
 	"add":         refAdd,
 	"rmsnorm":     refRMSNorm,
+	"topn":        refTopN,
+	"topn_merge":  refTopNMerge,
 }
 
 // norm is x / sqrt(mean(x²) + eps) · w; a nil w stands for ones.
@@ -173,14 +180,13 @@ func refTopK(c *program.Call) {
 		var sum float64
 		picks := make([]int, k)
 		for i := range picks {
-			best := 0
+			best := -1
 			for j := range rank {
-				if rank[j] > rank[best] {
+				if !slices.Contains(picks[:i], j) && (best < 0 || above(rank[j], rank[best])) {
 					best = j
 				}
 			}
 			picks[i] = best
-			rank[best] = math.Inf(-1)
 			sum += prob[best]
 		}
 		f := c.F32("scale")
@@ -193,6 +199,9 @@ func refTopK(c *program.Call) {
 		}
 	}
 }
+
+// above is lib/order.wgsl's order: NaN lies below all numbers.
+func above(a, b float64) bool { return a > b || !math.IsNaN(a) && math.IsNaN(b) }
 
 // scores gives each expert's probability and the rank it is picked by.
 func scores(c *program.Call, r []float64) (prob, rank []float64) {

@@ -85,13 +85,13 @@ func refAttnSplit(c *program.Call) {
 // softmaxRun is one query head over the cached positions first..last-1: the greatest
 // score m, Σ exp(score - m), and Σ exp(score - m) · v.
 func softmaxRun(c *program.Call, q []float64, first, last, kvHeads, kvHead int) (m, sum float64, values []float64) {
-	hd := len(q)
+	hd, scale := len(q), c.F32("scale")
 	score := make([]float64, last-first)
 	m = math.Inf(-1)
 	for j := range score {
 		k := c.Values("kc")[(ringRow(c, first+j)*kvHeads+kvHead)*hd:][:hd]
 		for i, v := range q {
-			score[j] += v * k[i] * c.F32("scale")
+			score[j] += v * k[i] * scale
 		}
 		m = max(m, score[j])
 	}

@@ -1,4 +1,4 @@
-// Picks the K experts of greatest rank per token, the lower id among equals, and their weights:
+// Picks the K experts of greatest rank per token, the lower id among equals, NaN last, and their weights:
 // pw = p / max(Σ p, 2^-14) · scale (NORM 1), else p · scale. r is [T][E] router logits; picks and pw [T][K] in pick order.
 // Grid: T.
 struct Constants { scale: f32 }
@@ -11,12 +11,11 @@ override W: u32 = 64u;
 @group(0) @binding(2) var<storage, read_write> picks: array<u32>;
 @group(0) @binding(3) var<storage, read_write> pw: array<f32>;
 var<workgroup> prob: array<f32, E>;
-var<workgroup> rank: array<f32, E>;
+var<workgroup> rank: array<u32, E>; // order_key; 0 once picked
 var<workgroup> best: array<u32, W>;
 var<workgroup> chosen: array<u32, K>;
+//!include lib/order.wgsl
 //!choose score sigmoid softmax
-
-const NONE: f32 = -3.0e38; // below every rank: an expert already picked
 
 // The better of two expert ids; E stands for none.
 fn better(a: u32, b: u32) -> u32 {
@@ -42,7 +41,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
       var top = best[0];
       for (var i = 1u; i < W; i++) { top = better(top, best[i]); }
       chosen[k] = top;
-      rank[top] = NONE;
+      rank[top] = 0u;
     }
     workgroupBarrier();
   }

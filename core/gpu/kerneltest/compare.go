@@ -10,7 +10,8 @@ import (
 
 // Bound is how far a variable may be from its reference. Errors of an f32
 // result behave like noise, so a bound says what their mean square and the
-// worst of them may be. The zero Bound allows no difference.
+// worst of them may be. The zero Bound allows no difference, not of a zero's
+// sign either; any two NaNs are equal.
 type Bound struct {
 	NMSE float64 // Σ (have - want)² / Σ want²
 	Max  float64 // max |have - want|, in units of the rms of want
@@ -41,6 +42,9 @@ func Compare(have, want *program.Memory, b Bound) (Stat, error) {
 			continue
 		}
 		s.Written++
+		if b == (Bound{}) && h == w && math.Signbit(h) != math.Signbit(w) {
+			return s, fmt.Errorf("element %d of %d: have %v, want %v", i, len(want.Values), h, w)
+		}
 		d := math.Abs(h - w)
 		if h == w || math.IsNaN(h) && math.IsNaN(w) {
 			d = 0 // infinities and NaNs too

@@ -29,13 +29,13 @@ func TestPair(t *testing.T) {
 			Choices: map[string]string{"x": choice(row[2], "plain", "norm"), "act": choice(row[3], "silu", "gelu")}})
 		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
 			for j := range 2 {
-				pair(t, r, c, s, 2*i+j)
+				check(t, "pair", pairCase(r, c, s, 2*i+j))
 			}
 		})
 	}
 }
 
-func pair(t *testing.T, r *rand.Rand, c kerneltest.Case, s split, i int) {
+func pairCase(r *rand.Rand, c kerneltest.Case, s split, i int) kerneltest.Case {
 	typ := ggml.Type(c.Kernel.Types["gate"])
 	rows, units, tokens := s.shape(r, i%60, typ)
 	x := normed(slots(c))
@@ -53,7 +53,7 @@ func pair(t *testing.T, r *rand.Rand, c kerneltest.Case, s split, i int) {
 	}
 	c.Grid = [3]uint32{s.groups(rows), uint32(tokens), 1}
 	c.Bounds["y"] = pairBound
-	check(t, "pair", c)
+	return c
 }
 
 // quiet scales the activations so that row sums are a few units: an activation is not linear only there.
@@ -80,13 +80,13 @@ func TestExpertPair(t *testing.T) {
 			Choices: map[string]string{"x": choice(row[2], "plain", "norm"), "act": choice(row[3], "silu", "gelu")}})
 		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
 			for j := range 2 {
-				expertPair(t, r, c, s, 2*i+j)
+				check(t, "expert_pair", expertPairCase(r, c, s, 2*i+j))
 			}
 		})
 	}
 }
 
-func expertPair(t *testing.T, r *rand.Rand, c kerneltest.Case, s split, i int) {
+func expertPairCase(r *rand.Rand, c kerneltest.Case, s split, i int) kerneltest.Case {
 	gate, up := ggml.Type(c.Kernel.Types["gate"]), ggml.Type(c.Kernel.Types["up"])
 	rows, units, tokens := s.shape(r, i%60, gate, up)
 	x := normed(slots(c))
@@ -107,7 +107,7 @@ func expertPair(t *testing.T, r *rand.Rand, c kerneltest.Case, s split, i int) {
 	c.Constants["rows"], c.Constants["limit"] = uint32(rows), pick(r, 0, 0, 0.5, 7.0)
 	c.Grid = [3]uint32{s.groups(rows), uint32(tokens), uint32(topK)}
 	c.Bounds["y"] = pairBound
-	check(t, "expert_pair", c)
+	return c
 }
 
 // bindExperts binds a bank and picks of topK different experts for each token.
@@ -137,13 +137,13 @@ func TestExpertDown(t *testing.T) {
 			Choices: map[string]string{"out": choice(row[2], "put", "add")}})
 		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
 			for j := range 2 {
-				expertDown(t, r, c, s, 2*i+j)
+				check(t, "expert_down", expertDownCase(r, c, s, 2*i+j))
 			}
 		})
 	}
 }
 
-func expertDown(t *testing.T, r *rand.Rand, c kerneltest.Case, s split, i int) {
+func expertDownCase(r *rand.Rand, c kerneltest.Case, s split, i int) kerneltest.Case {
 	typ := ggml.Type(c.Kernel.Types["down"])
 	rows, units, tokens := s.shape(r, i%60, typ)
 	topK := 1 + i%8
@@ -162,5 +162,5 @@ func expertDown(t *testing.T, r *rand.Rand, c kerneltest.Case, s split, i int) {
 	c.Memory["y"] = kerneltest.Output(program.Elem_F32, tokens*rows)
 	c.Grid = [3]uint32{s.groups(rows), uint32(tokens), 1}
 	c.Bounds["y"] = sumBound
-	check(t, "expert_down", c)
+	return c
 }

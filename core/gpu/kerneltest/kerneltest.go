@@ -62,7 +62,7 @@ func (c Case) String() string {
 // returns the writable variables.
 func Reference(tb testing.TB, c Case) map[string]*program.Memory {
 	tb.Helper()
-	consts, err := packConstants(c)
+	consts, err := Constants(c)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -69,14 +69,14 @@ func TestMatvec(t *testing.T) {
 			"rows": []string{"all", "outs"}[row[2]], "x": []string{"plain", "norm"}[row[3]], "out": []string{"put", "add"}[row[4]]}})
 		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
 			for j := range 2 {
-				matvec(t, r, c, s, 2*i+j)
+				check(t, "matvec", matvecCase(r, c, s, 2*i+j))
 			}
 		})
 	}
 }
 
-// matvec runs one shape: a band of a wider output, whose other elements stay.
-func matvec(t *testing.T, r *rand.Rand, c kerneltest.Case, s split, i int) {
+// matvecCase is one shape: a band of a wider output, whose other elements stay.
+func matvecCase(r *rand.Rand, c kerneltest.Case, s split, i int) kerneltest.Case {
 	typ := ggml.Type(c.Kernel.Types["w"])
 	rows, units, tokens := s.shape(r, i%60, typ)
 	has := slots(c)
@@ -103,7 +103,7 @@ func matvec(t *testing.T, r *rand.Rand, c kerneltest.Case, s split, i int) {
 	c.Constants["y_stride"], c.Constants["y_off"] = uint32(stride), uint32(off)
 	c.Grid = [3]uint32{s.groups(rows), uint32(tokens), 1}
 	c.Bounds["y"] = sumBound
-	check(t, "matvec", c)
+	return c
 }
 
 // slots are the names of the kernel's variables.

@@ -175,7 +175,7 @@ func upload(d *gpu.Device, c Case) ([]*gpu.Buffer, error) {
 		case s.Access == program.Access_UNIFORM && s.Name == "step":
 			data, usage = packStep(c.Step), gpu.UsageUniform
 		case s.Access == program.Access_UNIFORM:
-			consts, err := packConstants(c)
+			consts, err := Constants(c)
 			if err != nil {
 				return out, err
 			}
@@ -211,9 +211,9 @@ func packStep(s program.StepUniform) []byte {
 	return out
 }
 
-// packConstants lays the case's constants out as the kernel's struct. Every
-// field needs a value, every value a field.
-func packConstants(c Case) ([]byte, error) {
+// Constants lays the case's constants out as the kernel's struct. Every field
+// needs a value, every value a field.
+func Constants(c Case) ([]byte, error) {
 	decl, err := program.ParseWGSL(c.Kernel.Wgsl)
 	if err != nil {
 		return nil, err

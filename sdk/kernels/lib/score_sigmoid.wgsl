@@ -5,6 +5,6 @@ fn scores_of(t: u32, lid: u32) {
   for (var e = lid; e < E; e += W) {
     let p = 1.0 / (1.0 + exp(-r[t * E + e]));
     prob[e] = p;
-    rank[e] = p + bias[e];
+    rank[e] = order_key(bitcast<u32>(p + bias[e]));
   }
 }

@@ -7,6 +7,6 @@ fn scores_of(t: u32, lid: u32) {
   for (var e = lid; e < E; e += W) {
     let p = exp(r[t * E + e] - m) / sum;
     prob[e] = p;
-    rank[e] = p;
+    rank[e] = order_key(bitcast<u32>(p));
   }
 }

@@ -1,0 +1,174 @@
+package kernels
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/sluicehost/sluice/sdk/program"
+)
+
+// Iterations is the most loop iterations that one invocation of a library
+// kernel makes in a dispatch: its worst case for a step and the dispatch's
+// constants. lavapipe silently ends an invocation after Limits.loop_limit of
+// them; it also counts the pass that finds a loop at its end, and so does this.
+// It counts for the eight or so invocations that it runs in step together: a
+// loop that any of them goes through counts. (What the driver unrolls costs
+// nothing there, so this is an upper bound.)
+// It fails for kernels that are not of this library.
+func Iterations(k *program.Kernel, step program.StepUniform, constants []byte) (uint64, error) {
+	f, ok := loopsOf[k.GetRef()]
+	if !ok {
+		return 0, fmt.Errorf("kernels: %s: have ref %q, want a kernel of the library", k.GetName(), k.GetRef())
+	}
+	decl, err := program.ParseWGSL(k.GetWgsl())
+	if err != nil {
+		return 0, fmt.Errorf("kernels: %s: %w", k.GetName(), err)
+	}
+	l := &loops{kernel: k, step: step, fields: decl.Constants, constants: constants}
+	n := f(l)
+	if l.err != nil {
+		return 0, fmt.Errorf("kernels: %s: %w", k.GetName(), l.err)
+	}
+	return uint64(min(n, math.MaxInt64)), nil
+}
+
+// CheckLoops fails where Iterations are over the device's loop limit.
+func CheckLoops(k *program.Kernel, step program.StepUniform, constants []byte, limits *program.Limits) error {
+	n, err := Iterations(k, step, constants)
+	if most := uint64(limits.GetLoopLimit()); err == nil && most > 0 && n > most {
+		err = fmt.Errorf("kernels: %s: have %d loop iterations in an invocation, want at most %d: "+
+			"the dispatch is too large for this device (S=%d, T=%d)", k.GetName(), n, most, step.S, step.T)
+	}
+	return err
+}
+
+// loops reads what a formula is made of, in floats, which can't overflow.
+type loops struct {
+	kernel    *program.Kernel
+	step      program.StepUniform
+	fields    []program.Field
+	constants []byte
+	err       error
+}
+
+// p is an override constant, at least 1.
+func (l *loops) p(name string) float64 {
+	v, ok := l.kernel.GetParams()[name]
+	if (!ok || v == 0) && l.err == nil {
+		l.err = fmt.Errorf("param %s: have %d, want at least 1", name, v)
+	}
+	return max(1, float64(v))
+}
+
+// c is a field of the constants.
+func (l *loops) c(name string) float64 {
+	for _, f := range l.fields {
+		if f.Name == name && int(f.Offset)+4 <= len(l.constants) {
+			return float64(binary.LittleEndian.Uint32(l.constants[f.Offset:]))
+		}
+	}
+	if l.err == nil {
+		l.err = fmt.Errorf("constants: have %d bytes, want a field %s in them", len(l.constants), name)
+	}
+	return 0
+}
+
+// has reports whether the kernel has a variable.
+func (l *loops) has(name string) bool {
+	for _, s := range l.kernel.GetSlots() {
+		if s.GetName() == name {
+			return true
+		}
+	}
+	return false
+}
+
+// seen is how many positions an attention kernel reads.
+func (l *loops) seen() float64 {
+	s := float64(l.step.S)
+	if w := l.c("window"); w > 0 {
+		return min(s, w)
+	}
+	return s
+}
+
+// loop is n passes of a body and the one that ends it.
+func loop(n, body float64) float64 { return n*(1+body) + 1 }
+
+// shared is a loop over n that workers share.
+func shared(n, workers, body float64) float64 { return loop(math.Ceil(n/workers), body) }
+
+// loopsOf has each kernel's formula, in the order of its code.
+var loopsOf = map[string]func(l *loops) float64{
+	"matvec": func(l *loops) float64 {
+		return l.norm() + l.dots() + l.teamSums()
+	},
+	"pair": func(l *loops) float64 {
+		return l.norm() + l.dots() + l.teamSums() + loop(l.p("R"), 0) + l.teamSums()
+	},
+	"expert_pair": func(l *loops) float64 {
+		return l.norm() + l.dots() + l.teamSums() + loop(l.p("R"), 0) + l.teamSums()
+	},
+	"expert_down": func(l *loops) float64 {
+		return loop(l.c("top_k"), loop(l.p("R"), 0)+l.dots()+l.teamSums()) + shared(l.p("R"), l.p("L"), 0)
+	},
+	"heads": func(l *loops) float64 {
+		hd, w := l.p("HD"), l.p("W")
+		return 4*shared(hd, w, 0) + loop(w, 0) + shared(math.Floor(l.p("ROT")/2), w, 0)
+	},
+	"attn_split": func(l *loops) float64 {
+		g, pairs, w := loop(l.p("G"), 0), math.Floor(l.p("HD")/2), l.p("W")
+		keys := min(l.p("KEYS"), l.seen())
+		return shared(l.p("GHD"), w, 0) + shared(keys, w, g+loop(pairs, g)+g) +
+			shared(l.p("G"), w, loop(keys-1, 0)+loop(keys, 0)) + shared(pairs, w, g+loop(keys, g)+g)
+	},
+	"attn_merge": func(l *loops) float64 {
+		w, runs := l.p("W"), math.Ceil(l.seen()/l.p("KEYS"))
+		return shared(runs, w, 0) + loop(w, 0) + shared(math.Floor(l.p("HD")/2), w*l.p("PARTS"), loop(runs, 0))
+	},
+	"shortconv": func(l *loops) float64 {
+		move := loop(l.p("TAPS")-1, 0)
+		return move + loop(float64(l.step.T), loop(l.p("TAPS"), 0)+move) + move
+	},
+	"topk": func(l *loops) float64 {
+		e, k, w := l.p("E"), l.p("K"), l.p("W")
+		scores := shared(e, w, 0)
+		if !l.has("bias") { // softmax
+			scores += loop(e-1, 0) + loop(e, 0)
+		}
+		return scores + loop(k, shared(e, w, 0)+loop(w-1, 0)) + 2*loop(k, 0)
+	},
+	"add": func(*loops) float64 { return 0 },
+	"rmsnorm": func(l *loops) float64 {
+		return 2*shared(l.c("n"), l.p("W"), 0) + loop(l.p("W"), 0)
+	},
+	"topn": func(l *loops) float64 {
+		offer := shared(min(l.c("chunk"), l.c("vocab")), l.p("W"), 0)
+		return offer + loop(l.p("N"), l.tree()+offer) + offer + l.tree()
+	},
+	"topn_merge": func(l *loops) float64 {
+		chunks := math.Ceil(l.c("vocab") / max(1, l.c("chunk")))
+		offer := shared(chunks*l.p("N"), l.p("W"), 0)
+		return offer + loop(l.p("N"), l.tree()+offer) + shared(chunks, l.p("W"), 0) + l.tree()
+	},
+}
+
+// norm is x_begin of lib/x_norm.wgsl, nothing where x is plain.
+func (l *loops) norm() float64 {
+	if !l.has("nw") {
+		return 0
+	}
+	return shared(8*l.c("units"), l.p("W"), 0) + loop(l.p("W"), 0)
+}
+
+// dots is a lane's part of R rows and their hand-over to the team.
+func (l *loops) dots() float64 {
+	return shared(l.c("units"), l.p("L"), loop(l.p("R"), 0)) + loop(l.p("R"), 0)
+}
+
+// teamSums is what a lane does of the team's R sums.
+func (l *loops) teamSums() float64 { return shared(l.p("R"), l.p("L"), loop(l.p("L"), 0)) }
+
+// tree is a halving loop over the workgroup: lib/best.wgsl.
+func (l *loops) tree() float64 { return loop(math.Floor(math.Log2(l.p("W"))), 0) }
