@@ -2,69 +2,48 @@ package engine
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 
 	"github.com/sluicehost/sluice/sdk/program"
 )
 
-// ropeTable is a table's frequencies: pair i turns by pos · freq[i].
+// ropeTable is one of the plan's ropes, ready to compute rows.
 type ropeTable struct {
-	freq      []float64
-	magnitude float64
-	row       []byte // room for a chunk's rows
+	rope  *program.Rope
+	freqs []float64
+	row   []float64 // room for one position
+	bytes []byte    // room for a chunk's rows, as f32
 }
 
-// readRopes computes the frequencies of every table of the plan.
+// readRopes computes the frequencies of every rope of the plan.
 func (m *Model) readRopes() ([]ropeTable, error) {
 	var out []ropeTable
 	for i, r := range m.Plan.Ropes {
-		freq := Frequencies(r)
 		div, err := m.source.RopeDivisor(i)
 		if err != nil {
 			return nil, err
 		}
-		if div != nil && len(div) < len(freq) {
-			return nil, fmt.Errorf("engine: tensor %s: have %d values, want %d", r.Divisor, len(div), len(freq))
+		freqs, err := program.RopeFreqs(r, div)
+		if err != nil {
+			return nil, err
 		}
-		for i := range div[:min(len(div), len(freq))] {
-			freq[i] /= div[i]
-		}
-		t := ropeTable{freq: freq, magnitude: float64(r.Magnitude), row: make([]byte, 8*len(freq)*m.Chunk)}
-		if t.magnitude == 0 {
-			t.magnitude = 1
-		}
-		out = append(out, t)
+		out = append(out, ropeTable{rope: r, freqs: freqs, row: make([]float64, 2*r.Pairs), bytes: make([]byte, program.RopeBytes(r, uint64(m.Chunk)))})
 	}
 	return out, nil
 }
 
-// Frequencies are a rope's, before its divisor: base^(-2i/base_dims), or as given.
-func Frequencies(r *program.Rope) []float64 {
-	if len(r.Freqs) > 0 {
-		return append([]float64(nil), r.Freqs...)
-	}
-	freq := make([]float64, r.Pairs)
-	for i := range freq {
-		freq[i] = math.Pow(r.Base, -2*float64(i)/float64(r.BaseDims))
-	}
-	return freq
-}
-
-// writeRopes computes cos and sin for the positions pos0..pos0+n-1: angles in float64, values in f32.
+// writeRopes writes cos and sin for the positions pos0..pos0+n-1.
 func (m *Model) writeRopes(pos0, n int) error {
-	for i := range m.ropes {
-		t := &m.ropes[i]
-		half := len(t.freq)
+	for i, t := range m.ropes {
+		at := 0
 		for r := range n {
-			row := t.row[8*half*r:]
-			for p, f := range t.freq {
-				sin, cos := math.Sincos(float64(pos0+r) * f)
-				binary.LittleEndian.PutUint32(row[4*p:], math.Float32bits(float32(cos*t.magnitude)))
-				binary.LittleEndian.PutUint32(row[4*(half+p):], math.Float32bits(float32(sin*t.magnitude)))
+			program.RopeRow(t.row, t.rope, t.freqs, uint32(pos0+r))
+			for _, v := range t.row {
+				binary.LittleEndian.PutUint32(t.bytes[at:], math.Float32bits(float32(v)))
+				at += 4
 			}
 		}
-		if err := m.device.Write(m.tables.ropes[i], 0, t.row[:8*half*n]); err != nil {
+		if err := m.device.Write(m.tables.ropes[i], 0, t.bytes[:at]); err != nil {
 			return err
 		}
 	}

@@ -45,8 +45,8 @@ func (m *Model) Stats() Stats { return m.stats }
 
 // readbackSizes are the sizes of the picks' and the logits' readbacks.
 func (m *Model) readbackSizes() (picks, logits uint64) {
-	model := m.Plan.Model
-	return 4 * uint64(m.Chunk) * uint64(model.TopK), 4 * uint64(model.Vocab) * uint64(m.outs())
+	return program.TableBytes(program.Table_PICKS, m.Plan.Model, 0, uint64(m.Chunk), 0),
+		program.TableBytes(program.Table_LOGITS, m.Plan.Model, 0, 0, uint64(m.outs()))
 }
 
 func (m *Model) makeRunner() error {

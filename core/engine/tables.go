@@ -45,20 +45,21 @@ func (t tableBytes) total() uint64 {
 
 // sizeTables computes the sizes from the plan, the chunk and the program's constants.
 func (m *Model) sizeTables() tableBytes {
-	model, layers := m.Plan.Model, uint64(len(m.Records))
-	align := m.device.Limits().StorageAlign
-	t := tableBytes{outs: 4 * uint64(m.outs()), logits: 4 * uint64(model.Vocab) * uint64(m.outs())}
-	t.picksStride = alignUp(4*uint64(m.Chunk)*uint64(model.TopK), align)
-	t.residencyStride = alignUp(4*uint64(model.Experts), align)
+	layers, align := uint64(len(m.Records)), m.device.Limits().StorageAlign
+	size := func(t program.Table) uint64 {
+		return program.TableBytes(t, m.Plan.Model, m.Program.TileRows, uint64(m.Chunk), uint64(m.outs()))
+	}
+	t := tableBytes{outs: size(program.Table_OUTS), logits: size(program.Table_LOGITS)}
+	t.picksStride = alignUp(size(program.Table_PICKS), align)
+	t.residencyStride = alignUp(size(program.Table_RESIDENCY), align)
 	t.picks, t.residency = layers*t.picksStride, layers*t.residencyStride
 	_, packed := m.packConstants()
 	t.constants = uint64(len(packed))
 	if m.Program.TileRows > 0 {
-		t.pairs = 4 * uint64(m.Chunk) * uint64(model.TopK)
-		t.tiles = tileBytes * program.MaxTiles(uint64(m.Chunk), model.TopK, model.Experts, m.Program.TileRows)
+		t.pairs, t.tiles = size(program.Table_PAIRS), size(program.Table_TILES)
 	}
 	for _, r := range m.Plan.Ropes {
-		t.ropes = append(t.ropes, 4*2*uint64(r.Pairs)*uint64(m.Chunk))
+		t.ropes = append(t.ropes, program.RopeBytes(r, uint64(m.Chunk)))
 	}
 	return t
 }

@@ -67,8 +67,8 @@ func (s *planning) pretend(w *program.Weight) *program.Placed {
 		t := s.tensors[name]
 		s.used[name] = true
 		rows := uint64(1)
-		if len(t.Dims) > 1 {
-			rows = t.Dims[1]
+		for _, d := range t.Dims[1:] {
+			rows *= d
 		}
 		if n := len(p.Bands); n > 0 && p.Bands[n-1].Type == t.Type {
 			p.Bands[n-1].Rows += rows
