@@ -228,11 +228,30 @@ func (b *builder) run(label, kernel, flow string, grid []*Term, c consts) {
 	b.variant.Dispatches = append(b.variant.Dispatches, d)
 }
 
+// kernelName is the name by which programs list a kernel: its base name, then
+// in brackets the ggml types it reads, in order of their slots' names, and its
+// override constants, as in matvec_norm[q4_0 L=8 W=64].
+func kernelName(base string, types, params map[string]uint32) string {
+	var what []string
+	for _, slot := range sortedKeys(types) {
+		if t := typeName(types[slot]); !slices.Contains(what, t) {
+			what = append(what, t)
+		}
+	}
+	for _, p := range sortedKeys(params) {
+		what = append(what, fmt.Sprintf("%s=%d", p, params[p]))
+	}
+	if len(what) == 0 {
+		return base
+	}
+	return base + "[" + strings.Join(what, " ") + "]"
+}
+
 // kernel is the index of the kernel of that name and those types, which is
 // made where it is new.
 func (b *builder) kernel(base string, s *stub, constantBytes uint32) uint32 {
 	b.t.Helper()
-	k := &Kernel{Name: KernelName(base, s.types, nil), Ref: base, Types: s.types, ConstantBytes: constantBytes, Wgsl: s.source(), Slots: s.slots}
+	k := &Kernel{Name: kernelName(base, s.types, nil), Ref: base, Types: s.types, ConstantBytes: constantBytes, Wgsl: s.source(), Slots: s.slots}
 	for i, have := range b.prog.Kernels {
 		if have.Name == k.Name {
 			if have.Wgsl != k.Wgsl {

@@ -2,30 +2,10 @@ package program
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/sluicehost/sluice/sdk/ggml"
 )
-
-// KernelName is the name by which programs list a kernel: its base name, then
-// in brackets the ggml types it reads, in order of their slots' names, and its
-// override constants, as in matvec_norm[q4_0 L=8 W=64].
-func KernelName(base string, types, params map[string]uint32) string {
-	var what []string
-	for _, slot := range sortedKeys(types) {
-		if t := typeName(types[slot]); !slices.Contains(what, t) {
-			what = append(what, t)
-		}
-	}
-	for _, p := range sortedKeys(params) {
-		what = append(what, fmt.Sprintf("%s=%d", p, params[p]))
-	}
-	if len(what) == 0 {
-		return base
-	}
-	return base + "[" + strings.Join(what, " ") + "]"
-}
 
 // typeName is a ggml type in lower case.
 func typeName(t uint32) string { return strings.ToLower(ggml.Type(t).String()) }

@@ -115,18 +115,3 @@ func TestTextReportsTheWriter(t *testing.T) {
 		t.Error("have no error from a broken writer")
 	}
 }
-
-func TestKernelName(t *testing.T) {
-	for _, c := range []struct {
-		types, params map[string]uint32
-		want          string
-	}{
-		{nil, nil, "k"},
-		{map[string]uint32{"w": 2}, nil, "k[q4_0]"},
-		{map[string]uint32{"gate": 12, "up": 12, "x": 0}, map[string]uint32{"W": 64, "L": 8}, "k[q4_k f32 L=8 W=64]"},
-	} {
-		if have := KernelName("k", c.types, c.params); have != c.want {
-			t.Errorf("have %s, want %s", have, c.want)
-		}
-	}
-}
