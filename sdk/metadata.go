@@ -105,6 +105,22 @@ func (m *Metadata) Int(key string, def ...int) int {
 	return scalar(m, key, "an integer from 0 to 2147483647", def, asInt)
 }
 
+// Size reads an integer from 1 on that fits 31 bits; with a default the key may be absent.
+func (m *Metadata) Size(key string, def ...int) int {
+	return scalar(m, key, "an integer from 1 to 2147483647", def, func(v *program.Value) (int, bool) {
+		n, ok := asInt(v)
+		return n, ok && n > 0
+	})
+}
+
+// Positive reads a finite number above 0; with a default the key may be absent.
+func (m *Metadata) Positive(key string, def ...float64) float64 {
+	return scalar(m, key, "a finite number above 0", def, func(v *program.Value) (float64, bool) {
+		x, ok := asFloat(v)
+		return x, ok && x > 0
+	})
+}
+
 // Float reads a finite number; with a default the key may be absent.
 func (m *Metadata) Float(key string, def ...float64) float64 {
 	return scalar(m, key, "a finite number", def, asFloat)

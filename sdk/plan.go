@@ -32,6 +32,10 @@ func Plan(a Architecture, h *program.Header) (*program.Plan, error) {
 	if c, ok := model.(ModelWithChat); ok {
 		plan.Chat = chatMessage(c.Chat())
 	}
+	// The host checks this again; here a file with impossible numbers is still the file's fault.
+	if err := program.ValidatePlan(h, plan); err != nil {
+		return nil, refuse(err)
+	}
 	return plan, nil
 }
 

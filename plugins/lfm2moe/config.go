@@ -24,29 +24,29 @@ type config struct {
 const sigmoidGating = 2
 
 func readConfig(m *sdk.Metadata) (sdk.Model, error) {
-	layers := m.Int("block_count")
+	layers := m.Size("block_count")
 	c := &config{
 		facts: sdk.Facts{
 			Layers:  layers,
-			Hidden:  m.Int("embedding_length"),
-			Vocab:   m.Int("vocab_size", m.Vocab()),
-			Experts: m.Int("expert_count"),
-			TopK:    m.Int("expert_used_count"),
-			Context: m.Int("context_length"),
+			Hidden:  m.Size("embedding_length"),
+			Vocab:   m.Size("vocab_size", m.Vocab()),
+			Experts: m.Size("expert_count"),
+			TopK:    m.Size("expert_used_count"),
+			Context: m.Size("context_length"),
 		},
-		eps:       m.Float("attention.layer_norm_rms_epsilon"),
-		heads:     m.Int("attention.head_count"),
+		eps:       m.Positive("attention.layer_norm_rms_epsilon"),
+		heads:     m.Size("attention.head_count"),
 		kvHeads:   m.Ints("attention.head_count_kv", layers),
-		ropeBase:  m.Float("rope.freq_base", 10000),
-		taps:      m.Int("shortconv.l_cache"),
+		ropeBase:  m.Positive("rope.freq_base", 10000),
+		taps:      m.Size("shortconv.l_cache"),
 		denseLead: m.Int("leading_dense_block_count", 0),
-		denseFF:   m.Int("feed_forward_length"),
-		expertFF:  m.Int("expert_feed_forward_length"),
+		denseFF:   m.Size("feed_forward_length"),
+		expertFF:  m.Size("expert_feed_forward_length"),
 	}
 	if g := m.Int("expert_gating_func"); g != sigmoidGating {
 		m.Refuse("key lfm2moe.expert_gating_func: have %d, want %d (sigmoid)", g, sigmoidGating)
 	}
-	if c.heads < 1 || c.facts.Hidden%max(c.heads, 1) != 0 {
+	if c.facts.Hidden%max(c.heads, 1) != 0 {
 		m.Refuse("key lfm2moe.attention.head_count: have %d heads, want a divisor of embedding_length %d", c.heads, c.facts.Hidden)
 	}
 	if c.denseLead >= layers {
