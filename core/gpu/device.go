@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"fmt"
-	"sync"
 	"time"
 )
 
@@ -15,7 +14,7 @@ type Device struct {
 
 	reqs   chan *request // to the owner; unbuffered, so a request taken is a request answered
 	quit   chan struct{} // closed when the owner has gone
-	free   sync.Pool     // of *request
+	free   chan *request // done with; a sync.Pool forgets, and allocates in the steady state
 	reader reader
 
 	// The rest belongs to the owner goroutine.
@@ -39,9 +38,8 @@ func (d *Device) Limits() Limits { return d.limits }
 func newDevice(n native, info Info, limits Limits) *Device {
 	d := &Device{
 		info: info, limits: limits, n: n,
-		reqs: make(chan *request), quit: make(chan struct{}), live: map[releaser]struct{}{},
+		reqs: make(chan *request), quit: make(chan struct{}), free: make(chan *request, 64), live: map[releaser]struct{}{},
 	}
-	d.free.New = func() any { return &request{done: make(chan struct{}, 1)} }
 	d.reader.turn = make(chan struct{}, 1)
 	go d.own()
 	return d
@@ -72,9 +70,13 @@ func (d *Device) do(f func() error) error {
 }
 
 func (d *Device) request(op func(*Device, *request) error) *request {
-	r := d.free.Get().(*request)
-	r.op = op
-	return r
+	select {
+	case r := <-d.free:
+		r.op = op
+		return r
+	default:
+		return &request{op: op, done: make(chan struct{}, 1)}
+	}
 }
 
 // send hands r to the owner, waits for the answer, and gives r back to the free list.
@@ -92,7 +94,10 @@ func (d *Device) recycle(r *request) error {
 	err := r.err
 	clear(r.cmds)
 	r.op, r.call, r.cmds, r.buf, r.data, r.slot, r.last, r.err = nil, nil, r.cmds[:0], nil, nil, slot{}, false, nil
-	d.free.Put(r)
+	select {
+	case d.free <- r:
+	default:
+	}
 	return err
 }
 

@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 	"maps"
+	"math/bits"
 	"sync"
 
 	"github.com/dustin/go-humanize"
@@ -22,23 +23,34 @@ const (
 	Table   Kind = "table"   // what the host tells kernels: step, picks, tiles, uniforms
 )
 
-// Memory is the account of all buffers of a device, in bytes as allocated (sizes rounded up to allocationUnit). What the
-// driver adds per allocation, and pipelines, are not in it.
+// Memory is the account of all buffers of a device, in bytes as booked (see Booked); the budget is about these. Pipelines, and
+// what the library keeps for queue writes, are not in it.
 type Memory struct {
 	Live      map[Kind]uint64
 	Peak      map[Kind]uint64 // the most each kind ever had
 	Total     uint64          // live, all kinds
 	PeakTotal uint64          // the most Total ever was
+	Reserved  uint64          // what the live buffers take from the driver (see Reserved)
 	Budget    uint64          // 0: none
 	Created   uint64          // buffers made so far
 	Freed     uint64          // buffers released so far
 }
 
-// allocationUnit is what buffer sizes are counted in: storage buffers are placed at multiples of it by the drivers measured.
+// allocationUnit is what buffer sizes are counted in: the largest alignment that WebGPU lets a driver ask of a binding.
 const allocationUnit = 256
 
 // Booked is what a buffer of n bytes counts in the account.
 func Booked(n uint64) uint64 { return roundUp(n, allocationUnit) }
+
+// Reserved is what a buffer of n bytes takes from a Vulkan driver: the library's allocator (gpu-alloc 0.6 as wgpu configures
+// it) gives powers of two from 1 KiB up to 32 MiB, and larger buffers memory of their own. Measured so on an H200.
+func Reserved(n uint64) uint64 {
+	const least, own = 1 << 10, 32 << 20
+	if n >= own {
+		return n
+	}
+	return 1 << bits.Len64(max(n, least)-1)
+}
 
 type ledger struct {
 	mu   sync.Mutex
@@ -94,6 +106,7 @@ func (l *ledger) take(kind Kind, label string, size uint64) error {
 	m.Live[kind] += size
 	m.Peak[kind] = max(m.Peak[kind], m.Live[kind])
 	m.Total += size
+	m.Reserved += Reserved(size)
 	m.PeakTotal = max(m.PeakTotal, m.Total)
 	m.Created++
 	return nil
@@ -108,5 +121,6 @@ func (l *ledger) give(kind Kind, size uint64) {
 	}
 	l.m.Live[kind] -= size
 	l.m.Total -= size
+	l.m.Reserved -= Reserved(size)
 	l.m.Freed++
 }
