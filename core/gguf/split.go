@@ -171,6 +171,45 @@ func (s splitName) findAll() error {
 		s.path(s.no), s.count-uint64(n), s.count, strings.Join(missing, ", "))
 }
 
+// SplitNames are the names of all parts of a split model, in order, of which
+// name (or a path) is one; for any other name it is that name alone. It fails
+// where the name's own numbers contradict each other.
+func SplitNames(name string) ([]string, error) {
+	s, err := parseSplitName(name)
+	if err != nil {
+		return nil, fmt.Errorf("gguf: %s: %w", name, err)
+	}
+	if s.count == 0 {
+		return []string{name}, nil
+	}
+	names := make([]string, s.count)
+	for i := range names {
+		names[i] = s.path(uint64(i) + 1)
+	}
+	return names, nil
+}
+
+// Join makes one File of the parts of a split model, in order, each as Read gave
+// it; it is Open for parts that are not files. One part must be a whole model.
+// The parts must not be used by themselves afterwards.
+func Join(parts []*File) (*File, error) {
+	if len(parts) == 0 {
+		return nil, fmt.Errorf("gguf: have no parts, want at least one")
+	}
+	if len(parts) > 1 {
+		return join(splitName{count: uint64(len(parts))}, parts)
+	}
+	f := parts[0]
+	count, _, err := f.Metadata.count(keySplitCount)
+	if err == nil && count > 1 {
+		err = fmt.Errorf("key %s: have one part, want all %d", keySplitCount, count)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("gguf: %s: %w", f.Parts[0].Name, err)
+	}
+	return f, nil
+}
+
 // join makes one File of all parts, in order, after checking that they belong
 // together.
 func join(name splitName, parts []*File) (*File, error) {
