@@ -62,32 +62,46 @@ func (p *Process) callFailure(ctx, within context.Context, limit time.Duration, 
 	if errors.As(err, &refusal) {
 		return fmt.Errorf("plugin %s: %w", p.opts.Name, refusal)
 	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("plugin %s: %s: %w", p.opts.Name, method, ctx.Err())
-	}
-	if down := p.down(); down != nil { // closed, or given up by another call
-		return down
-	}
 	code, text := codes.Unknown, err.Error()
 	var fault *rpc.Fault
 	if errors.As(err, &fault) {
 		code = fault.Code
 	}
-	if within.Err() != nil {
-		f := p.opts.failure(fmt.Sprintf("gave no answer to %s within %v and was stopped", method, limit), "report it to the plugin's author, with the model file")
+	if down := p.down(); down != nil { // closed, or given up by another call
+		return down
+	}
+	late := code == codes.DeadlineExceeded || code == codes.Canceled
+	if late { // gRPC's server knows the limit too, and may call it out a moment before us
+		select {
+		case <-within.Done():
+		case <-time.After(time.Second):
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("plugin %s: %s: %w", p.opts.Name, method, ctx.Err())
+	case late || within.Err() != nil:
+		f := p.opts.failure(fmt.Sprintf("gave no answer to %s within %v and was stopped", method, limit),
+			"report it to the plugin's author, with the model file")
 		f.stderr, f.cause = p.tail.lines(), context.DeadlineExceeded
 		return p.giveUp(f)
-	}
-	switch code {
-	case codes.Unavailable:
+	case code == codes.Unavailable:
 		return p.giveUp(p.lost(method))
-	case codes.InvalidArgument:
-		return p.opts.failure(text, "the model's header does not fit the contract: report it with the file")
-	case codes.Aborted:
-		text = strings.TrimPrefix(text, "plugin "+p.opts.Name+" ")
-		return p.opts.failure(text, "report it to the plugin's author; the log has the stack")
 	}
-	return p.opts.failure(text, "rebuild the plugin (make build), or report it to its author")
+	return p.opts.failure(strings.TrimPrefix(text, "plugin "+p.opts.Name+" "), adviceFor(code))
+}
+
+// adviceFor is what to do about a call that failed while the plugin lives on.
+func adviceFor(code codes.Code) string {
+	switch code {
+	case codes.InvalidArgument:
+		return "the model's header does not fit the contract: report it with the file"
+	case codes.Aborted:
+		return "report it to the plugin's author; the log has the stack"
+	case codes.ResourceExhausted:
+		return "report it to the plugin's author: plans and programs hold no weights"
+	}
+	return "rebuild the plugin (make build), or report it to its author"
 }
 
 // lost tells how a connection broke: mostly by the end of the process.

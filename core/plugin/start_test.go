@@ -159,36 +159,54 @@ func TestStartCancelled(t *testing.T) {
 // TestNothingLeft starts plugins that leave processes behind.
 func TestNothingLeft(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"grandchild", "escaped-grandchild"} {
+	cases := map[string]struct {
+		plugin, call string
+		reachable    bool // in the plugin's process group
+	}{
+		"closed":  {"grandchild", "", true},
+		"crashed": {"grandchild", "exit", true},
+		"escaped": {"escaped-grandchild", "", false}, // must only not hold the host up
+	}
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := start(t, options(as(t, name)))
-			var child int
-			for _, line := range p.tail.lines() {
-				if n, ok := strings.CutPrefix(line, "grandchild "); ok {
-					child, _ = strconv.Atoi(n)
-				}
+			p := start(t, options(as(t, c.plugin)))
+			child := grandchild(t, p)
+			if _, err := plan(t, p, c.call, 0); (err != nil) != (c.call != "") {
+				t.Errorf("Plan: %v", err)
 			}
-			if child == 0 {
-				t.Fatalf("no grandchild in %q", p.tail.lines())
+			if c.call != "" {
+				gone(t, child) // before Close has a hand in it
 			}
 			began := time.Now()
-			if err := p.Close(); err != nil {
-				t.Error(err)
-			}
-			if took := time.Since(began); took > 3*time.Second {
-				t.Errorf("Close took %v", took)
+			if err := p.Close(); err != nil || time.Since(began) > 3*time.Second {
+				t.Errorf("Close: %v after %v", err, time.Since(began))
 			}
 			if alive(p.PID()) {
 				t.Error("the plugin still runs")
 			}
-			if name == "grandchild" {
+			if c.reachable {
 				gone(t, child)
-			} else { // out of reach: it must only not hold the host up
-				process, _ := os.FindProcess(child)
+			} else if process, err := os.FindProcess(child); err == nil {
 				_ = process.Kill()
 			}
 		})
 	}
+}
+
+// grandchild is the pid that a plugin told us on its standard error.
+func grandchild(t *testing.T, p *Process) int {
+	t.Helper()
+	for _, line := range p.tail.lines() {
+		if n, ok := strings.CutPrefix(line, "grandchild "); ok {
+			pid, err := strconv.Atoi(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pid
+		}
+	}
+	t.Fatalf("no grandchild in %q", p.tail.lines())
+	return 0
 }
 
 func TestConcurrentStarts(t *testing.T) {

@@ -131,6 +131,7 @@ func act(h *program.Header) (done bool, err error) {
 		time.Sleep(time.Minute)
 	case "freeze": // all threads, as a debugger or a full machine would
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		time.Sleep(time.Hour)
 	case "hang":
 		time.Sleep(time.Hour)
 	case "spin":
