@@ -1,0 +1,412 @@
+package fetch_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicehost/sluice/core/fetch"
+)
+
+// content is a file of n random bytes.
+func content(t testing.TB, n int) []byte {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %d", seed)
+		}
+	})
+	r := rand.New(rand.NewPCG(seed, 0))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return b
+}
+
+// quick gives up and tries again fast.
+var quick = fetch.Options{Backoff: time.Millisecond, Stall: 200 * time.Millisecond, Tries: 4}
+
+// serve serves b with an ETag; before it, where before says it has answered, nothing.
+func serve(t testing.TB, b []byte, before func(w http.ResponseWriter, r *http.Request) bool) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if before != nil && before(w, r) {
+			return
+		}
+		w.Header().Set("ETag", `"one"`)
+		http.ServeContent(w, r, "", time.Unix(1e9, 0), bytes.NewReader(b))
+	}))
+	t.Cleanup(s.Close)
+	return s.URL + "/some/model.gguf?token=secret"
+}
+
+func open(t testing.TB, url string, o fetch.Options) *fetch.Remote {
+	t.Helper()
+	r, err := fetch.Open(context.Background(), url, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// check reads at all kinds of places and compares.
+func check(t *testing.T, r *fetch.Remote, b []byte) {
+	t.Helper()
+	for _, c := range []struct{ off, n int }{
+		{0, 1}, {0, len(b)}, {1, len(b) - 1}, {len(b) - 1, 1}, {1000, 3}, {1003, 70000}, {900, 50}, {1 << 20, 1 << 20}, {1 << 20, 9}, {len(b) - 10, 20}, {len(b), 1}, {len(b) + 9, 4},
+	} {
+		p := make([]byte, c.n)
+		n, err := r.ReadAt(p, int64(c.off))
+		want := b[min(c.off, len(b)):min(c.off+c.n, len(b))]
+		wantErr := error(nil)
+		if len(want) < c.n {
+			wantErr = io.EOF
+		}
+		if err != wantErr || !bytes.Equal(p[:n], want) {
+			t.Errorf("%d at %d: have %d bytes, %v, want %d, %v", c.n, c.off, n, err, len(want), wantErr)
+		}
+	}
+	if _, err := r.ReadAt(make([]byte, 1), -1); err == nil {
+		t.Error("have no error for a negative offset")
+	}
+}
+
+func TestRead(t *testing.T) {
+	b := content(t, 3<<20+17)
+	var requests atomic.Int64
+	url := serve(t, b, func(http.ResponseWriter, *http.Request) bool { requests.Add(1); return false })
+	r := open(t, url, quick)
+	if r.Size() != int64(len(b)) || r.Validator() != `etag "one"` || r.Name() != "model.gguf" || strings.Contains(r.URL(), "secret") {
+		t.Errorf("have %d bytes, %s, %s, %s", r.Size(), r.Validator(), r.Name(), r.URL())
+	}
+	check(t, r, b)
+	// A header in little steps costs a request per window.
+	requests.Store(0)
+	r = open(t, url, quick)
+	for off := int64(0); off < 2<<20; off += 128 << 10 {
+		if _, err := r.ReadAt(make([]byte, 128<<10), off); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := requests.Load(); n != 3 {
+		t.Errorf("have %d requests for 2 MiB in small steps, want 3", n)
+	}
+}
+
+// What breaks now and then is mended, and what comes is right.
+func TestMends(t *testing.T) {
+	b := content(t, 3<<20+17)
+	for name, before := range map[string]func(n int64, w http.ResponseWriter, r *http.Request) bool{
+		"status 503": func(n int64, w http.ResponseWriter, _ *http.Request) bool {
+			if n%3 != 0 {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+			return n%3 != 0
+		},
+		"status 429": func(n int64, w http.ResponseWriter, _ *http.Request) bool {
+			if n%2 != 0 {
+				w.Header().Set("Retry-After", "0")
+				w.WriteHeader(http.StatusTooManyRequests)
+			}
+			return n%2 != 0
+		},
+		"drops at once":          func(n int64, w http.ResponseWriter, _ *http.Request) bool { return n%3 != 0 && hangUp(w) },
+		"drops in mid-body":      func(_ int64, w http.ResponseWriter, r *http.Request) bool { return part(w, r, b, 300<<10, hangUp) },
+		"stalls in mid-body":     func(_ int64, w http.ResponseWriter, r *http.Request) bool { return part(w, r, b, 900<<10, stall(r)) },
+		"stalls before the head": func(n int64, w http.ResponseWriter, r *http.Request) bool { return n%3 != 0 && stall(r)(w) },
+		"gives less than asked": func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+			var first, last int
+			fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &first, &last)
+			r.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", first, min(last, first+500000)))
+			return false
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var n atomic.Int64
+			url := serve(t, b, func(w http.ResponseWriter, r *http.Request) bool { return before(n.Add(1), w, r) })
+			var told atomic.Int64
+			o := quick
+			o.Retry = func(err error, _ time.Duration) {
+				told.Add(1)
+				if strings.Contains(err.Error(), "secret") {
+					t.Errorf("have a secret in %q", err)
+				}
+			}
+			check(t, open(t, url, o), b)
+			if told.Load() == 0 && name != "gives less than asked" {
+				t.Error("have no word of a failure")
+			}
+		})
+	}
+}
+
+// hangUp cuts the connection.
+func hangUp(w http.ResponseWriter) bool {
+	if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		c.Close()
+	}
+	return true
+}
+
+// stall waits until the other side has had enough.
+func stall(r *http.Request) func(http.ResponseWriter) bool {
+	return func(http.ResponseWriter) bool { <-r.Context().Done(); return true }
+}
+
+// part answers a range with at most so many of its bytes and then ends it badly.
+func part(w http.ResponseWriter, r *http.Request, b []byte, most int, end func(http.ResponseWriter) bool) bool {
+	var first, last int
+	fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &first, &last)
+	head(w, fmt.Sprintf("bytes %d-%d/%d", first, last, len(b)), last-first+1)
+	_, _ = w.Write(b[first:min(last+1, first+most)])
+	_ = http.NewResponseController(w).Flush()
+	if last+1 <= first+most {
+		return true
+	}
+	return end(w)
+}
+
+// head is the head of an answer of status 206.
+func head(w http.ResponseWriter, contentRange string, length int) {
+	w.Header().Set("Content-Range", contentRange)
+	w.Header().Set("Content-Length", fmt.Sprint(length))
+	w.Header().Set("ETag", `"one"`)
+	w.WriteHeader(http.StatusPartialContent)
+}
+
+// lie is a server that answers as it should at first and then otherwise; with at 1 from the start.
+func lie(at int64, answer func(w http.ResponseWriter, r *http.Request)) func(w http.ResponseWriter, r *http.Request) bool {
+	var n atomic.Int64
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if n.Add(1) < at {
+			return false
+		}
+		answer(w, r)
+		return true
+	}
+}
+
+func status(code int) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+}
+
+func claim(contentRange string, length int) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		head(w, contentRange, length)
+		_, _ = w.Write(make([]byte, length))
+	}
+}
+
+// A server that can't be right is an error that says why, without a second try.
+func TestRefuses(t *testing.T) {
+	b := content(t, 3<<20)
+	whole := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(b) }
+	as := func(etag string, modified int64, b []byte) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("ETag", etag)
+			http.ServeContent(w, r, "", time.Unix(modified, 0), bytes.NewReader(b))
+		}
+	}
+	for name, c := range map[string]struct {
+		at      int64 // the first request that is answered so
+		answer  func(w http.ResponseWriter, r *http.Request)
+		want    string
+		changed bool
+	}{
+		"no ranges":        {1, whole, "the server sends whole files only", false},
+		"not there":        {1, status(404), "have status 404 Not Found", false},
+		"forbidden":        {1, status(403), "have status 403", false},
+		"empty":            {1, status(416), "the file is empty", false},
+		"size unknown":     {1, claim("bytes 0-0/*", 1), `have Content-Range "bytes 0-0/*"`, false},
+		"size negative":    {1, claim("bytes 0-0/-5", 1), "does not tell", false},
+		"size of 2^63":     {1, claim("bytes 0-0/9223372036854775808", 1), "does not tell", false},
+		"size of nothing":  {1, claim("bytes 0-0/0", 1), "other bytes than were asked for", false},
+		"no content range": {1, claim("", 1), "does not tell", false},
+		"other unit":       {1, claim("lines 0-0/5", 1), "does not tell", false},
+		"more than asked":  {1, claim("bytes 0-1/5", 2), "other bytes", false},
+		"other place":      {2, claim("bytes 5-9/3145728", 5), "other bytes", false},
+		"backwards":        {2, claim("bytes 0--1/3145728", 0), "does not tell", false},
+		"length lies":      {2, claim("bytes 0-99/3145728", 98), "contradicts itself", false},
+		"packed": {2, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			claim("bytes 0-99/3145728", 100)(w, r)
+		}, "Content-Encoding", false},
+		"size changes":          {2, claim("bytes 0-99/3145729", 100), "want 3145728 bytes", true},
+		"etag changes":          {2, as(`"two"`, 1e9, b), "has changed", true},
+		"date changes":          {2, as(`"one"`, 1e9+5, b), "modified", true},
+		"shorter":               {2, as(`"one"`, 1e9, b[:100]), "has changed", true},
+		"whole file in the end": {2, whole, "has changed", true},
+		"not there any more":    {2, status(410), "have status 410", false},
+		"precondition failed":   {2, status(412), "has changed", true},
+		"redirects for ever":    {1, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }, "more than 10 redirects", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := serve(t, b, lie(c.at, c.answer))
+			r, err := fetch.Open(context.Background(), url, fetch.Options{Backoff: time.Hour})
+			if err == nil {
+				// The whole file, so that a shorter one is noticed.
+				_, err = r.ReadAt(make([]byte, len(b)), 0)
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, fetch.ErrChanged) != c.changed {
+				t.Fatalf("have error %v, want %q in it", err, c.want)
+			}
+			if strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "/some/model.gguf") {
+				t.Errorf("have error %v, want the address in it, without its query", err)
+			}
+		})
+	}
+}
+
+// A server that never gets better, or gives a little each time, is given up.
+func TestGivesUp(t *testing.T) {
+	b := content(t, 3<<20)
+	for name, answer := range map[string]func(http.ResponseWriter, *http.Request){
+		"status 500": status(500),
+		"drops":      func(w http.ResponseWriter, _ *http.Request) { hangUp(w) },
+		"a few bytes at a time": func(w http.ResponseWriter, r *http.Request) {
+			part(w, r, b, 1000, hangUp)
+		},
+		"drips": func(w http.ResponseWriter, r *http.Request) {
+			var at int
+			fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &at)
+			part(w, r, b, 1000, func(w http.ResponseWriter) bool {
+				for at += 1000; r.Context().Err() == nil; at++ {
+					_, _ = w.Write(b[at : at+1])
+					_ = http.NewResponseController(w).Flush()
+					time.Sleep(20 * time.Millisecond)
+				}
+				return true
+			})
+		},
+		"ends early": func(w http.ResponseWriter, r *http.Request) {
+			var first, last int
+			fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &first, &last)
+			const end = 1 << 20 // all that there is
+			if first >= end {
+				hangUp(w)
+				return
+			}
+			part(w, r, b, end-first, hangUp)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := open(t, serve(t, b, lie(2, answer)), quick)
+			p := make([]byte, len(b))
+			n, err := r.ReadAt(p, 0)
+			if err == nil || !strings.Contains(err.Error(), "gave up after 4 tries") || !bytes.Equal(p[:n], b[:n]) {
+				t.Errorf("have %d bytes, %v, want it given up", n, err)
+			}
+			if name == "ends early" && n != 1<<20 {
+				t.Errorf("have %d bytes, want all 1 MiB that there were", n)
+			}
+		})
+	}
+}
+
+func TestBadAddress(t *testing.T) {
+	for _, url := range []string{"", "model.gguf", "file:///etc/passwd", "ftp://host/x", "https://", "http://a b/", "://x"} {
+		if _, err := fetch.Open(context.Background(), url, quick); err == nil || !strings.HasPrefix(err.Error(), "fetch: ") {
+			t.Errorf("%q: have error %v", url, err)
+		}
+	}
+}
+
+func TestRedirects(t *testing.T) {
+	b := content(t, 2<<20)
+	to := serve(t, b, nil)
+	from := serve(t, nil, func(w http.ResponseWriter, r *http.Request) bool {
+		http.Redirect(w, r, to, http.StatusFound)
+		return true
+	})
+	check(t, open(t, from, quick), b)
+}
+
+// HTTPS works, and is not left for HTTP on the way.
+func TestHTTPS(t *testing.T) {
+	b := content(t, 2<<20)
+	plain := serve(t, b, nil)
+	away := false
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if away {
+			http.Redirect(w, r, plain, http.StatusFound)
+			return
+		}
+		http.ServeContent(w, r, "", time.Unix(1e9, 0), bytes.NewReader(b))
+	}))
+	t.Cleanup(s.Close)
+	transport := http.DefaultTransport.(*http.Transport)
+	old := transport.TLSClientConfig
+	transport.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig
+	t.Cleanup(func() { transport.TLSClientConfig = old })
+	r := open(t, s.URL+"/m", quick)
+	if v := r.Validator(); v != "modified Sun, 09 Sep 2001 01:46:40 GMT" {
+		t.Errorf("have validator %q", v)
+	}
+	check(t, r, b)
+	away = true
+	if _, err := fetch.Open(context.Background(), s.URL, quick); err == nil || !strings.Contains(err.Error(), "redirected from https to http") {
+		t.Errorf("have error %v, want HTTPS not left", err)
+	}
+}
+
+// The end of the context ends reads, also one that waits to try again.
+func TestCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	url := serve(t, content(t, 2<<20), lie(2, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }))
+	r, err := fetch.Open(ctx, url, fetch.Options{Backoff: time.Hour, Retry: func(error, time.Duration) { cancel() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.ReadAt(make([]byte, 10), 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("have error %v, want that of the context", err)
+	}
+}
+
+// No more requests run at once than was said.
+func TestParallel(t *testing.T) {
+	b := content(t, 8<<20)
+	var now, most atomic.Int64
+	url := serve(t, b, func(http.ResponseWriter, *http.Request) bool {
+		n := now.Add(1)
+		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+		}
+		time.Sleep(5 * time.Millisecond)
+		now.Add(-1)
+		return false
+	})
+	o := quick
+	o.Parallel = 3
+	r := open(t, url, o)
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			off := int64(i) * 300000
+			p := make([]byte, 1<<20)
+			if n, err := r.ReadAt(p, off); err != nil || !bytes.Equal(p, b[off:off+int64(n)]) {
+				t.Errorf("at %d: %v", off, err)
+			}
+			if n, err := r.ReadAt(p[:9000], off+7); err != nil || !bytes.Equal(p[:n], b[off+7:off+7+int64(n)]) {
+				t.Errorf("at %d: %v", off+7, err)
+			}
+		})
+	}
+	all.Wait()
+	if n := most.Load(); n > 3 || n < 2 {
+		t.Errorf("have %d requests at once, want up to 3", n)
+	}
+}
