@@ -173,8 +173,8 @@ func (l *loaded) answer(ctx context.Context, ids []int32, greedy, top, last int)
 		out.Greedy, out.Steps = append(out.Greedy, next), append(out.Steps, at)
 		return err
 	}
-	err := l.session.Feed(ctx, ids, want, func(pos int, logits []float32) error {
-		at, err := report(pos, logits, top)
+	err := l.session.Feed(ctx, ids, want, func(pos int, l *engine.Logits) error {
+		at, err := report(pos, l.All, top)
 		if err != nil {
 			return err
 		}
@@ -182,17 +182,17 @@ func (l *loaded) answer(ctx context.Context, ids []int32, greedy, top, last int)
 			out.Positions = append(out.Positions, at)
 		}
 		if pos == len(ids)-1 && greedy > 0 {
-			return step(at, logits)
+			return step(at, l.All)
 		}
 		return nil
 	})
 	for err == nil && len(out.Greedy) < greedy {
-		err = l.session.Feed(ctx, out.Greedy[len(out.Greedy)-1:], 1, func(pos int, logits []float32) error {
-			at, err := report(pos, logits, top)
+		err = l.session.Feed(ctx, out.Greedy[len(out.Greedy)-1:], 1, func(pos int, l *engine.Logits) error {
+			at, err := report(pos, l.All, top)
 			if err != nil {
 				return err
 			}
-			return step(at, logits)
+			return step(at, l.All)
 		})
 	}
 	return out, err

@@ -187,11 +187,14 @@ func (x *inspection) print(out io.Writer) error {
 			fmt.Fprintf(t, "  %s\t%s\t%v\t%s\t%s\n", quoted(row.Name), row.Type, row.Shape, size(uint64(row.Size)), row.Kind)
 		}
 	})
-	fmt.Fprintf(w, "\nsizes\n")
+	fmt.Fprintf(w, "\nsizes by kind\n")
 	table(w, func(t io.Writer) {
 		for _, s := range x.Kinds {
 			fmt.Fprintf(t, "  %s\t%d tensors\t%s\n", s.Name, s.Tensors, size(uint64(s.Bytes)))
 		}
+	})
+	fmt.Fprintf(w, "\nsizes by type\n")
+	table(w, func(t io.Writer) {
 		for _, s := range x.Types {
 			note := "supported"
 			if !*s.Supported {

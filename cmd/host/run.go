@@ -135,8 +135,12 @@ func (g *generation) run(ctx context.Context, ids []int32) error {
 	}
 	g.begun, g.prompted = true, len(ids)
 	var next int32
-	pick := func(_ int, logits []float32) (err error) {
-		next, err = g.sampler.Sample(logits)
+	pick := func(_ int, l *engine.Logits) (err error) {
+		if l.All == nil {
+			next, err = g.sampler.SampleTop(l.IDs, l.Top)
+			return err
+		}
+		next, err = g.sampler.Sample(l.All)
 		return err
 	}
 	start := time.Now()
