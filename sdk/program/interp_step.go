@@ -146,6 +146,7 @@ func (w *walk) sections() error {
 			if err = w.run(v, nil); err == nil {
 				err = w.check(Table_GUESSES)
 			}
+			w.forget(v)
 		case Kind_HEAD:
 			if w.step.O > 0 {
 				err = w.run(s.Pick(w.step.O), nil)
@@ -156,6 +157,19 @@ func (w *walk) sections() error {
 		}
 	}
 	return nil
+}
+
+// forget poisons what a guess wrote besides GUESSES: the host may leave a guess
+// out, so a program that relies on it shows.
+func (w *walk) forget(v *Variant) {
+	for _, d := range v.Dispatches {
+		for i, b := range d.Bindings {
+			at, ok := b.At.(*Binding_Buffer)
+			if ok && w.prog.Kernels[d.Kernel].Slots[i].Access == Access_READ_WRITE {
+				w.scratch[at.Buffer].poison() // a guess writes no other class
+			}
+		}
+	}
 }
 
 // check checks that each row of a table of picks holds different experts.

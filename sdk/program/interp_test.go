@@ -186,10 +186,36 @@ func TestInterpreterTraces(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := strings.Join(lines, "\n")
-	for _, want := range []string{"TRUNK 0 0.mix mix -> h 0.kv 0.ring 0.state\n", "TRUNK 0 0.topk topk -> PICKS pw\nEXPERTS 0 0.up expert_tiles -> act\n", "EXPERTS 1 0.down expert_tiles -> rows\n", "HEAD 0 out head[f16] -> LOGITS"} {
+	for _, want := range []string{"TRUNK 0 0.mix mix -> h 0.kv 0.ring 0.state\n", "TRUNK 0 0.topk topk -> PICKS pw\nGUESS 0 guess guess -> GUESSES\nEXPERTS 0 0.up expert_tiles -> act\n", "EXPERTS 1 0.down expert_tiles -> rows\n", "HEAD 0 out head[f16] -> LOGITS"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("have trace\n%s\nwant %q in it", all, want)
 		}
+	}
+}
+
+// What a guess wrote is gone after it, for the host may leave it out. The
+// validator can't tell that the sum adds to x rather than writes it anew.
+func TestInterpreterForgetsGuesses(t *testing.T) {
+	m := newToy(t, 1)
+	m.current = m.sect(Kind_GUESS, 0)
+	m.variant = m.current.Variants[0]
+	m.run("touch", "touch", "rl -> x", grid(perRow(1, 1)), nil)
+	refs := func(name string) Ref {
+		if name == "touch" {
+			return func(*Call) {}
+		}
+		return m.refs(name)
+	}
+	in, err := NewInterpreter(m.plan, m.placed, m.records, m.prog, m.source(), refs, Options{Chunk: 4, Outs: 1, Context: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	logits, err := in.NewSession().Step([]uint32{1}, []uint32{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !math.IsNaN(logits[0][0]) {
+		t.Errorf("have logits %v, want NaN", logits[0])
 	}
 }
 
@@ -243,6 +269,7 @@ func TestStepRefuses(t *testing.T) {
 		"picks not written":      {nil, map[string]Ref{"topk": func(*Call) {}}, one, nil, "PICKS of layer 0: row 0, pick 0: have expert NaN, want ids below 5", true},
 		"pick of no expert":      {nil, map[string]Ref{"topk": func(c *Call) { c.Store("picks", 0, 5) }}, one, nil, "have expert 5, want ids below 5", true},
 		"pick of half":           {nil, map[string]Ref{"topk": func(c *Call) { c.Store("picks", 0, 0.5) }}, one, nil, "have expert 0.5", true},
+		"guess of no expert":     {nil, map[string]Ref{"guess": func(c *Call) { c.Store("guesses", 0, 5) }}, one, nil, "GUESSES of layer 0: row 0, pick 0: have expert 5, want ids below 5", true},
 		"pick twice":             {nil, map[string]Ref{"topk": func(c *Call) { c.Store("picks", 0, 1); c.Store("picks", 1, 1) }}, one, nil, "row 0, pick 1: have expert 1, want ids below 5, each once", true},
 	} {
 		t.Run(name, func(t *testing.T) {

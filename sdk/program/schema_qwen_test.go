@@ -43,10 +43,10 @@ func schemaQwen(t testing.TB) *builder {
 			mixer(uint32(l), many)
 			b.qwenRouter(uint32(l), many)
 		}
-		b.qwenExperts(uint32(l))
 		if l == 0 {
 			b.qwenGuess(0, 1)
 		}
+		b.qwenExperts(uint32(l))
 	}
 	b.section(Kind_HEAD, 0)
 	b.rows(1, 0)

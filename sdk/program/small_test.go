@@ -75,6 +75,11 @@ func (b *builder) smallLayer(l uint32) {
 		b.run(n("blk.%d.attn_output"), "proj", n("att, blk.%[1]d.attn_output.weight -> y, x"), grid(perRow(64, 8)), nil)
 		b.run(n("blk.%d.router"), "router", n("y, blk.%[1]d.ffn_gate_inp.weight -> PICKS, pw"), grid(perRow(1, 1)), consts{"experts", 4, "scale", 0.5})
 	}
+	if l == 0 {
+		b.section(Kind_GUESS, 0).GuessOf = 1
+		b.rows(1, 0)
+		b.run("guess", "guess", "y, blk.0.ffn_gate_inp.weight, PICKS -> GUESSES", grid(perRow(1, 1)), nil)
+	}
 	b.section(Kind_EXPERTS, l)
 	b.rows(1, 1)
 	gate, down := b.partPlanes(l, "gate_up"), b.partPlanes(l, "down")
@@ -88,11 +93,6 @@ func (b *builder) smallLayer(l uint32) {
 	b.rows(2, 0)
 	b.run(n("blk.%d.sum"), "moe_sum", "rows, PICKS, pw -> x", grid(perRow(1, 1)), nil)
 	b.prog.TileRows = 8
-	if l == 0 {
-		b.section(Kind_GUESS, 0).GuessOf = 1
-		b.rows(1, 0)
-		b.run("guess", "guess", "y, blk.0.ffn_gate_inp.weight, PICKS -> GUESSES", grid(perRow(1, 1)), nil)
-	}
 }
 
 // bounds is a device and sizes that the test programs fit.

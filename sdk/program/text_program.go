@@ -73,7 +73,7 @@ func (t *text) section(s *Section) {
 	case Kind_HEAD:
 		t.printf("\n%s\n", name)
 	case Kind_GUESS:
-		t.printf("\n%s after layer %d at layer %d\n", name, s.GetLayer(), s.GetGuessOf())
+		t.printf("\n%s in layer %d at layer %d\n", name, s.GetLayer(), s.GetGuessOf())
 	default:
 		t.printf("\n%s of layer %d\n", name, s.GetLayer())
 	}

@@ -62,7 +62,7 @@ func TestTextSaysEverything(t *testing.T) {
 		"  blk.0.flash        flash         h, blk.0.k, blk.0.v -> att  grid 2, ceil(T/8), ceil(min(S, 16)/16)\n",
 		"  blk.0.router       router[f32]   y, blk.0.ffn_gate_inp.weight -> PICKS, pw  grid T  experts=4 scale=0.5\n",
 		"combine of layer 1\n rows 1: 0 dispatches\n rows 2..: 1 dispatch\n",
-		"guess after layer 0 at layer 1\n rows 1..: 1 dispatch\n",
+		"guess in layer 0 at layer 1\n rows 1..: 1 dispatch\n",
 		"head\n rows 1..: 1 dispatch\n",
 	} {
 		if !strings.Contains(have, want) {

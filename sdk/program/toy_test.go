@@ -55,6 +55,11 @@ func newToy(t testing.TB, seed uint64) *toy {
 		b.run(p("r0"), "linear", "h, "+p("router")+" -> rl", grid(perRow(1, 1)), consts{"row0", 0, "rows", 2, "planes", b.planes(p("router"))})
 		b.run(p("r1"), "linear", "h, "+p("router#1")+" -> rl", grid(perRow(1, 1)), consts{"row0", 2, "rows", 3, "planes", b.planes(p("router#1"))})
 		b.run(p("topk"), "topk", "rl -> PICKS, pw", grid(perRow(1, 1)), nil)
+		if l == 0 {
+			b.section(Kind_GUESS, 0).GuessOf = 1
+			b.rows(1, 0)
+			b.run("guess", "guess", "rl -> GUESSES", grid(perRow(1, 1)), nil)
+		}
 		stride, up, down := int(b.records[l].Stride/16), b.partPlanes(l, "up"), b.partPlanes(l, "down")
 		b.section(Kind_EXPERTS, l)
 		b.rows(1, 1)
@@ -113,7 +118,7 @@ func (m *toy) source() *TensorSource {
 }
 
 func (m *toy) refs(name string) Ref {
-	return map[string]Ref{"mix": toyMix, "linear": toyLinear, "topk": toyTopKRef, "expert": toyExpert, "expert_tiles": toyTiles, "sum": toySum, "head": toyHead}[name]
+	return map[string]Ref{"mix": toyMix, "linear": toyLinear, "topk": toyTopKRef, "guess": toyGuess, "expert": toyExpert, "expert_tiles": toyTiles, "sum": toySum, "head": toyHead}[name]
 }
 
 // toyMix turns x by the rope, scales it, adds it to the caches and the state,
@@ -164,6 +169,15 @@ func toyTopKRef(c *Call) {
 		for i, e := range toyPick(c.Values("a0")[t*toyExperts:][:toyExperts]) {
 			c.Store("picks", t*toyTopK+i, float64(e))
 			c.Store("y2", t*toyTopK+i, 1/(1+math.Abs(c.Values("a0")[t*toyExperts+e])))
+		}
+	}
+}
+
+// toyGuess guesses that the next layer picks as this one does.
+func toyGuess(c *Call) {
+	for t := range int(c.Grid[0]) {
+		for i, e := range toyPick(c.Values("a0")[t*toyExperts:][:toyExperts]) {
+			c.Store("guesses", t*toyTopK+i, float64(e))
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (f *flow) step(rows uint32) {
 				f.section(i, s, v, rows)
 				f.buffers = before
 			}
-		case Kind_GUESS: // the host may leave it out, so nothing later may need what it writes or overwrites
+		case Kind_GUESS: // the host may leave it out, so the layer's experts and all later must not need what it writes or overwrites
 			before := slices.Clone(f.buffers)
 			f.section(i, s, s.Pick(rows), rows)
 			f.buffers = before

@@ -14,18 +14,20 @@ func TestValidateRefusesOrder(t *testing.T) {
 	variants := func(kind Kind, f func(*Section)) func(*builder) { return func(b *builder) { f(b.sect(kind, 0)) } }
 	for name, c := range map[string]fault{
 		"no sections":            {sections(func([]*Section) []*Section { return nil }), "sections: have 0, want TRUNK of layer 0 next"},
-		"no trunk":               {sections(func(s []*Section) []*Section { return s[1:] }), "section 0 (EXPERTS of layer 0): want TRUNK of layer 0 here"},
-		"no experts":             {sections(func(s []*Section) []*Section { return slices.Delete(s, 1, 2) }), "section 1 (COMBINE of layer 0): want EXPERTS of layer 0 here"},
-		"no combine":             {sections(func(s []*Section) []*Section { return slices.Delete(s, 2, 3) }), "section 2 (GUESS of layer 0): want COMBINE of layer 0 here"},
+		"no trunk":               {sections(func(s []*Section) []*Section { return s[1:] }), "section 0 (GUESS of layer 0): want TRUNK of layer 0 here"},
+		"no experts":             {sections(func(s []*Section) []*Section { return slices.Delete(s, 2, 3) }), "section 2 (COMBINE of layer 0): want EXPERTS of layer 0 here"},
+		"no combine":             {sections(func(s []*Section) []*Section { return slices.Delete(s, 3, 4) }), "section 3 (TRUNK of layer 1): want COMBINE of layer 0 here"},
 		"no head":                {sections(func(s []*Section) []*Section { return s[:len(s)-1] }), "sections: have 7, want HEAD"},
 		"two heads":              {sections(func(s []*Section) []*Section { return append(s, s[len(s)-1]) }), "section 8 (HEAD): want the HEAD to be last"},
 		"layers in disorder":     {sections(func(s []*Section) []*Section { return slices.Concat(s[4:7], s[:4], s[7:]) }), "section 0 (TRUNK of layer 1): want TRUNK of layer 0 here"},
 		"layer missing":          {sections(func(s []*Section) []*Section { return slices.Delete(s, 4, 7) }), "section 4 (HEAD): want TRUNK of layer 1 here"},
-		"guess of another layer": {func(b *builder) { b.sect(Kind_GUESS, 0).Layer = 1 }, "section 3 (GUESS of layer 1): want GUESS of layer 0 here"},
+		"guess after experts":    {sections(func(s []*Section) []*Section { return slices.Concat(s[:1], s[2:3], s[1:2], s[3:]) }), "section 2 (GUESS of layer 0): want COMBINE of layer 0 here"},
+		"guess after combine":    {sections(func(s []*Section) []*Section { return slices.Concat(s[:1], s[2:4], s[1:2], s[4:]) }), "section 3 (GUESS of layer 0): want TRUNK of layer 1 here"},
+		"guess of another layer": {func(b *builder) { b.sect(Kind_GUESS, 0).Layer = 1 }, "section 1 (GUESS of layer 1): want GUESS of layer 0 here"},
 		"guess at itself":        {func(b *builder) { b.sect(Kind_GUESS, 0).GuessOf = 0 }, "have guess_of 0, want a MoE layer after 0"},
 		"guess past the end":     {func(b *builder) { b.sect(Kind_GUESS, 0).GuessOf = 2 }, "have guess_of 2"},
 		"kind of none":           {func(b *builder) { b.sect(Kind_HEAD, 0).Kind = 9 }, "want HEAD of layer 0 here"},
-		"no variants":            {variants(Kind_COMBINE, func(s *Section) { s.Variants = nil }), "section 2 (COMBINE of layer 0): have variants up to 0 rows, want all up to chunk 64"},
+		"no variants":            {variants(Kind_COMBINE, func(s *Section) { s.Variants = nil }), "section 3 (COMBINE of layer 0): have variants up to 0 rows, want all up to chunk 64"},
 		"variants end early":     {variants(Kind_COMBINE, func(s *Section) { s.Variants[1].Max = 63 }), "have variants up to 63 rows, want all up to chunk 64"},
 		"variants with a gap":    {variants(Kind_COMBINE, func(s *Section) { s.Variants[1].Min = 3 }), "variant 1: have rows 3.., want them to go on from 2"},
 		"variants that overlap":  {variants(Kind_COMBINE, func(s *Section) { s.Variants[0].Max = 2 }), "variant 1: have rows 2.., want them to go on from 3"},
@@ -34,10 +36,10 @@ func TestValidateRefusesOrder(t *testing.T) {
 		"variant after the end":  {variants(Kind_COMBINE, func(s *Section) { s.Variants = append(s.Variants, &Variant{Min: 65}) }), "variant 2: have rows 65.., want them to go on from 0"},
 		"head for fewer outputs": {variants(Kind_HEAD, func(s *Section) { s.Variants[0].Max = 7 }), "(HEAD): have variants up to 7 rows, want all up to outs 8"},
 		"no picks":               {func(b *builder) { b.drop(Kind_TRUNK, 1, 1, "blk.1.router") }, "section 4 (TRUNK of layer 1): rows 2..: have no dispatch that writes PICKS"},
-		"no guesses":             {func(b *builder) { b.drop(Kind_GUESS, 0, 0, "guess") }, "section 3 (GUESS of layer 0): rows 1..: have no dispatch that writes GUESSES"},
+		"no guesses":             {func(b *builder) { b.drop(Kind_GUESS, 0, 0, "guess") }, "section 1 (GUESS of layer 0): rows 1..: have no dispatch that writes GUESSES"},
 		"no logits":              {func(b *builder) { b.drop(Kind_HEAD, 0, 0, "output") }, "section 7 (HEAD): rows 1..: have no dispatch that writes LOGITS"},
 		"read before written":    {func(b *builder) { b.drop(Kind_TRUNK, 0, 0, "blk.0.merge") }, "dispatch 4 blk.0.attn_output (proj[q4_0]): slot a0: reads att, which nothing has written in a step of 1 rows"},
-		"read in other rows":     {func(b *builder) { b.drop(Kind_EXPERTS, 0, 1, "blk.0.down") }, "section 2 (COMBINE of layer 0), rows 2.., dispatch 0 blk.0.sum (moe_sum): slot a0: reads rows, which nothing has written in a step of 2 rows"},
+		"read in other rows":     {func(b *builder) { b.drop(Kind_EXPERTS, 0, 1, "blk.0.down") }, "section 3 (COMBINE of layer 0), rows 2.., dispatch 0 blk.0.sum (moe_sum): slot a0: reads rows, which nothing has written in a step of 2 rows"},
 		"picks of the layer before": {func(b *builder) {
 			ds := b.sect(Kind_TRUNK, 1).Variants[0].Dispatches
 			b.current, b.variant = b.sect(Kind_TRUNK, 1), b.sect(Kind_TRUNK, 1).Variants[0]
@@ -49,7 +51,7 @@ func TestValidateRefusesOrder(t *testing.T) {
 			b.rebindGuess("guessed")
 			b.rebind(b.disp(Kind_HEAD, 0, 0, "output"), "a0", "guessed")
 		}, "slot a0: reads guessed, which nothing has written"},
-		"what a guess overwrote": {func(b *builder) { b.rebindGuess("x") }, "reads x, which nothing has written"},
+		"what a guess overwrote": {func(b *builder) { b.rebindGuess("pw") }, "section 2 (EXPERTS of layer 0), rows 1, dispatch 1 blk.0.down (expert_down): slot a4: reads pw, which nothing has written"},
 		"too many classes": {func(b *builder) {
 			for i, s := range b.prog.Sections[:7] {
 				s.Variants = nil

@@ -17,8 +17,8 @@ func sectionName(i int, s *Section) string {
 	return fmt.Sprintf("section %d (%v of layer %d)", i, s.GetKind(), s.GetLayer())
 }
 
-// order checks that the sections are, for each MoE layer ascending, TRUNK,
-// EXPERTS, COMBINE and any GUESSes, and then one HEAD.
+// order checks that the sections are, for each MoE layer ascending, TRUNK, any
+// GUESSes, EXPERTS and COMBINE, and then one HEAD.
 func (c *checker) order() {
 	i := 0
 	next := func(kind Kind, layer uint32) bool {
@@ -35,16 +35,19 @@ func (c *checker) order() {
 		return true
 	}
 	for _, layer := range c.plan.GetModel().GetMoeLayers() {
-		for _, kind := range []Kind{Kind_TRUNK, Kind_EXPERTS, Kind_COMBINE} {
-			if !next(kind, layer) {
-				return
-			}
+		if !next(Kind_TRUNK, layer) {
+			return
 		}
 		for i < len(c.prog.GetSections()) && c.prog.GetSections()[i].GetKind() == Kind_GUESS {
 			if !next(Kind_GUESS, layer) {
 				return
 			}
 			c.guess(i-1, layer)
+		}
+		for _, kind := range []Kind{Kind_EXPERTS, Kind_COMBINE} {
+			if !next(kind, layer) {
+				return
+			}
 		}
 	}
 	if !next(Kind_HEAD, 0) {
