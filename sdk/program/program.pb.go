@@ -222,14 +222,17 @@ func (Access) EnumDescriptor() ([]byte, []int) {
 	return file_sdk_program_program_proto_rawDescGZIP(), []int{3}
 }
 
+// Kind is what a section does. For each MoE layer, ascending: TRUNK, any GUESSes, EXPERTS, COMBINE; after the last layer
+// one HEAD. A GUESS directly follows the trunk whose activations it reads, so that GUESSES can come back in one readback
+// with PICKS.
 type Kind int32
 
 const (
-	Kind_TRUNK   Kind = 0 // up to and with a layer's routing; dense layers before it too. Writes PICKS
+	Kind_TRUNK   Kind = 0 // up to and with a layer's routing; dense layers before it too. Once a step. Writes PICKS
 	Kind_EXPERTS Kind = 1 // the layer's routed experts; may run in waves
-	Kind_COMBINE Kind = 2 // after the last wave, once
-	Kind_GUESS   Kind = 3 // a guess at a later layer's picks. Writes GUESSES
-	Kind_HEAD    Kind = 4 // logits of the rows in OUTS. Writes LOGITS
+	Kind_COMBINE Kind = 2 // after the last wave. Once a step
+	Kind_GUESS   Kind = 3 // a guess at a later layer's picks. The host may leave it out: what it writes is gone after it. Writes GUESSES
+	Kind_HEAD    Kind = 4 // logits of the rows in OUTS. Left out where none are wanted. Writes LOGITS
 )
 
 // Enum value maps for Kind.
@@ -277,19 +280,24 @@ func (Kind) EnumDescriptor() ([]byte, []int) {
 	return file_sdk_program_program_proto_rawDescGZIP(), []int{4}
 }
 
-// Table is a buffer of the host's. Rows are those of the step.
+// Table is a buffer of the host's.
+//
+// Rows. The activations of a step are rows of the program's buffers, one a token. A kernel that binds session buffers (KV,
+// RING, STATE) finds token t of its session, the one at position pos0 + t, in row row0 + t, and the token's angles in row
+// row0 + t of a rope. All other kernels, and every table below, count the rows of the step from 0: the weight of pick k of
+// row r lies beside PICKS, at r·top_k + k. Today a step is of one session: row0 is 0 and its rows are 0 to T-1.
 type Table int32
 
 const (
 	Table_STEP      Table = 0 // uniform: T, pos0, S, row0, O, G, chunk, 0
 	Table_CONSTANTS Table = 1 // uniform: the dispatch's constants
-	Table_PICKS     Table = 2 // u32 [T][top_k]: expert ids of this layer, in pick order
-	Table_RESIDENCY Table = 3 // u32 [experts]: the slot of each expert in this layer's bank, 0xFFFFFFFF where absent
-	Table_PAIRS     Table = 4 // u32 [T·top_k]: (row·top_k + pick), sorted by expert
-	Table_TILES     Table = 5 // u32 [G][4]: expert, first pair, pairs, 0
-	Table_OUTS      Table = 6 // u32 [O]: rows whose logits are wanted
-	Table_GUESSES   Table = 7 // u32 [T][top_k]: guessed expert ids
-	Table_LOGITS    Table = 8 // f32 [O][vocab]
+	Table_PICKS     Table = 2 // u32 [T][top_k]: by row of the step, expert ids of this layer, in pick order
+	Table_RESIDENCY Table = 3 // u32 [experts]: by expert id, its slot in this layer's bank, 0xFFFFFFFF where absent
+	Table_PAIRS     Table = 4 // u32 [T·top_k]: (row·top_k + pick), sorted by expert and then by row
+	Table_TILES     Table = 5 // u32 [G][4]: expert, first of its pairs in PAIRS, number of pairs (up to tile_rows), 0
+	Table_OUTS      Table = 6 // u32 [O]: rows of the step whose logits are wanted
+	Table_GUESSES   Table = 7 // u32 [T][top_k]: by row of the step, guessed expert ids of the layer guess_of
+	Table_LOGITS    Table = 8 // f32 [O][vocab]: row o is of row OUTS[o]
 )
 
 // Enum value maps for Table.
@@ -1129,8 +1137,8 @@ func (x *Embed) GetScale() float32 {
 	return 0
 }
 
-// Rope is a table of angles. The host writes, for each token of a step, cos then sin of pos·freq[i] for its pairs,
-// with angles in float64 and values in f32.
+// Rope is a table of angles, f32 [T][2·pairs]. Row row0 + t is of position pos0 + t: cos of pos·freq[i] for each of the
+// pairs, then sin of each, with angles in float64.
 type Rope struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -2049,7 +2057,7 @@ func (x *Kernel) GetTypes() map[string]uint32 {
 type Section struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          Kind                   `protobuf:"varint,1,opt,name=kind,proto3,enum=sluice.program.v1.Kind" json:"kind,omitempty"`
-	Layer         uint32                 `protobuf:"varint,2,opt,name=layer,proto3" json:"layer,omitempty"`                    // the model layer whose routing, experts or guess it is
+	Layer         uint32                 `protobuf:"varint,2,opt,name=layer,proto3" json:"layer,omitempty"`                    // the model layer whose routing, experts or guess it is; not used in HEAD
 	GuessOf       uint32                 `protobuf:"varint,3,opt,name=guess_of,json=guessOf,proto3" json:"guess_of,omitempty"` // GUESS: the layer guessed at
 	Variants      []*Variant             `protobuf:"bytes,4,rep,name=variants,proto3" json:"variants,omitempty"`               // by T (HEAD: by O); together they cover 1..chunk
 	unknownFields protoimpl.UnknownFields
