@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sluicehost/sluice/core/engine"
 	"github.com/sluicehost/sluice/core/sample"
 	"github.com/sluicehost/sluice/core/tokenizer"
 )

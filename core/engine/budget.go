@@ -46,6 +46,11 @@ func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 	}
 	m.sizes = m.sizeTables()
 	b.Table = m.sizes.total()
+	if m.topn != nil {
+		for _, x := range m.topn.buffers(m.outs()) {
+			b.Table += gpu.Booked(x.size)
+		}
+	}
 	picks, logits := m.readbackSizes()
 	b.Staging = gpu.Booked(picks) + gpu.Booked(logits)
 	groups := m.groups()

@@ -34,6 +34,8 @@ type Options struct {
 	Chunk     int                      // tokens of a prompt that go through the model at once; 0 is 256
 	KVF32     bool                     // KV caches in f32 rather than f16
 	Snapshots int                      // of recurrent state that each session keeps, see Session.Snapshot
+	Top       int                      // read back only the best Top tokens of each row, at most MaxTop; 0 is every logit
+	Suppress  []int32                  // tokens whose logits count as -Inf
 	Readers   int                      // expert records read at once; 0 is 4
 	Progress  func(done, total uint64) // of the dense upload, in bytes; may be nil
 }
@@ -59,6 +61,8 @@ type Model struct {
 	experts   *experts
 	ropes     []ropeTable
 	snapshots int // per session
+	suppress  []int32
+	topn      *topn // nil where whole rows are read back
 	runner    runner
 	stats     Stats
 	busy      chan struct{} // one step at a time: it owns the scratch
@@ -72,6 +76,14 @@ func Load(ctx context.Context, dev *gpu.Device, h *program.Header, p Planner, op
 	if err := m.plan(ctx, h, p, o); err != nil {
 		return nil, err
 	}
+	mask, err := suppressMask(o.Suppress, m.Plan.Model.Vocab)
+	if err != nil {
+		return nil, err
+	}
+	m.suppress = o.Suppress
+	if err := m.planTopN(o.Top); err != nil {
+		return nil, err
+	}
 	budget, banks, err := m.budget(o)
 	if err != nil {
 		return nil, err
@@ -80,14 +92,14 @@ func Load(ctx context.Context, dev *gpu.Device, h *program.Header, p Planner, op
 	if m.source, err = open(m.Plan, m.Weights, m.Records); err != nil {
 		return nil, err
 	}
-	if err := m.allocate(ctx, banks, o); err != nil {
+	if err := m.allocate(ctx, banks, mask, o); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
 }
 
 // allocate makes everything on the GPU, the largest last.
-func (m *Model) allocate(ctx context.Context, banks []stream.Bank, o Options) error {
+func (m *Model) allocate(ctx context.Context, banks []stream.Bank, suppress []byte, o Options) error {
 	start := time.Now()
 	var err error
 	if m.code, err = m.compile(); err != nil {
@@ -102,6 +114,11 @@ func (m *Model) allocate(ctx context.Context, banks []stream.Bank, o Options) er
 	}
 	if m.tables, err = m.makeTables(); err != nil {
 		return err
+	}
+	if m.topn != nil {
+		if err := m.topn.make(m, suppress); err != nil {
+			return err
+		}
 	}
 	if err := m.upload(ctx, o.Progress); err != nil {
 		return err
@@ -136,6 +153,9 @@ func (m *Model) Close() error {
 	}
 	if m.tables != nil {
 		m.tables.release()
+	}
+	if m.topn != nil {
+		m.topn.release()
 	}
 	for _, groups := range m.shared {
 		for _, g := range groups {

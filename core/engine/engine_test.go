@@ -144,7 +144,7 @@ func TestFeedHeedsItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	err := s.Feed(ctx, tokens, 6, func(pos int, _ []float32) error {
+	err := s.Feed(ctx, tokens, 6, func(pos int, _ *engine.Logits) error {
 		if pos == 2 {
 			cancel()
 		}

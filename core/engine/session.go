@@ -73,9 +73,9 @@ func (s *Session) Pos() int { return s.pos }
 func (s *Session) Room() int { return s.model.Context - s.pos }
 
 // Feed appends tokens, a chunk at a time. For each of the last want ones it calls emit, in
-// order, with the token's position and the logits after it; the slice is valid during the
+// order, with the token's position and the logits after it; they are valid during the
 // call, which must not use the model. The context is heeded between steps: one that has begun ends.
-func (s *Session) Feed(ctx context.Context, tokens []int32, want int, emit func(pos int, logits []float32) error) error {
+func (s *Session) Feed(ctx context.Context, tokens []int32, want int, emit func(pos int, l *Logits) error) error {
 	if len(tokens) > s.Room() {
 		return fmt.Errorf("engine: have %d tokens and %d more, want at most %d in all: %w", s.pos, len(tokens), s.model.Context, ErrContextFull)
 	}
@@ -89,7 +89,7 @@ func (s *Session) Feed(ctx context.Context, tokens []int32, want int, emit func(
 			return err
 		}
 		for i := range outs {
-			if err := emit(s.pos-outs+i, s.model.runner.row(i)); err != nil {
+			if err := emit(s.pos-outs+i, s.model.row(i)); err != nil {
 				return err
 			}
 		}

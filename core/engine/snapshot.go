@@ -81,7 +81,7 @@ func (s *Session) copyState(pair func(buffer uint32) (from, to *gpu.Buffer)) err
 // of them and within reach, and feeds the rest. Caches rewind to any position, rings at most a
 // chunk back, recurrent states only to a snapshot. It returns how many tokens were kept; want and
 // emit are as in Feed. A session that a failed step broke is rebuilt.
-func (s *Session) Continue(ctx context.Context, tokens []int32, want int, emit func(pos int, logits []float32) error) (kept int, err error) {
+func (s *Session) Continue(ctx context.Context, tokens []int32, want int, emit func(pos int, l *Logits) error) (kept int, err error) {
 	if len(tokens) > s.model.Context {
 		return 0, fmt.Errorf("engine: have %d tokens, want at most %d: %w", len(tokens), s.model.Context, ErrContextFull)
 	}

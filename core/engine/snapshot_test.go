@@ -14,8 +14,8 @@ import (
 // continueWith makes s hold tokens and gives the last logits and how many tokens were kept.
 func continueWith(t *testing.T, s *engine.Session, tokens []int32) (last []float32, kept int) {
 	t.Helper()
-	kept, err := s.Continue(context.Background(), tokens, 1, func(_ int, l []float32) error {
-		last = append([]float32(nil), l...)
+	kept, err := s.Continue(context.Background(), tokens, 1, func(_ int, l *engine.Logits) error {
+		last = append([]float32(nil), l.All...)
 		return nil
 	})
 	if err != nil {

@@ -17,8 +17,10 @@ type runner struct {
 	commands gpu.Commands
 	picks    *gpu.Readback
 	logits   *gpu.Readback
-	rows     []float32 // logits of a step's output rows
 	vocab    int
+	results  []byte    // what finish read
+	row      Logits    // the row decoded last
+	values   []float32 // room for its logits
 	embed    []float32
 	bytes    []byte
 	asked    []int // the picks of the layer at hand, row by row
@@ -27,8 +29,23 @@ type runner struct {
 	holding  bool
 }
 
-// row is the logits of output row i of the last step.
-func (r *runner) row(i int) []float32 { return r.rows[i*r.vocab : (i+1)*r.vocab] }
+// row decodes the logits of output row i of the last step.
+func (m *Model) row(i int) *Logits {
+	r := &m.runner
+	if m.topn != nil {
+		m.topn.row(r.results, i, &r.row)
+		return &r.row
+	}
+	data := r.results[4*i*r.vocab:]
+	for id := range r.values {
+		r.values[id] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*id:]))
+	}
+	for _, id := range m.suppress {
+		r.values[id] = float32(math.Inf(-1))
+	}
+	r.row.All = r.values
+	return &r.row
+}
 
 // Stats count what steps did since the model was loaded.
 type Stats struct {
@@ -45,15 +62,18 @@ func (m *Model) Stats() Stats { return m.stats }
 
 // readbackSizes are the sizes of the picks' and the logits' readbacks.
 func (m *Model) readbackSizes() (picks, logits uint64) {
-	return program.TableBytes(program.Table_PICKS, m.Plan.Model, 0, uint64(m.Chunk), 0),
-		program.TableBytes(program.Table_LOGITS, m.Plan.Model, 0, 0, uint64(m.outs()))
+	picks = program.TableBytes(program.Table_PICKS, m.Plan.Model, 0, uint64(m.Chunk), 0)
+	if m.topn != nil {
+		return picks, m.topn.readbackEnd
+	}
+	return picks, program.TableBytes(program.Table_LOGITS, m.Plan.Model, 0, 0, uint64(m.outs()))
 }
 
 func (m *Model) makeRunner() error {
 	model := m.Plan.Model
 	r := &m.runner
 	r.vocab = int(model.Vocab)
-	r.rows = make([]float32, r.vocab*m.outs())
+	r.values = make([]float32, r.vocab)
 	r.embed = make([]float32, int(model.Hidden)*m.Chunk)
 	r.bytes = make([]byte, 4*len(r.embed))
 	picks, logits := m.readbackSizes()
@@ -219,8 +239,11 @@ func (m *Model) finish(ctx context.Context, step program.StepUniform) error {
 	if step.O == 0 {
 		return m.submit()
 	}
-	n := int(step.O) * r.vocab
-	r.logits.Copy(&r.commands, 0, m.tables.logits, 0, 4*uint64(n))
+	if m.topn != nil {
+		m.topn.record(&r.commands, r.logits, step.O)
+	} else {
+		r.logits.Copy(&r.commands, 0, m.tables.logits, 0, 4*uint64(step.O)*uint64(r.vocab))
+	}
 	if err := m.submit(); err != nil {
 		return err
 	}
@@ -228,8 +251,6 @@ func (m *Model) finish(ctx context.Context, step program.StepUniform) error {
 	if err != nil {
 		return err
 	}
-	for i := range r.rows[:n] {
-		r.rows[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
-	}
+	r.results = append(r.results[:0], data...)
 	return r.logits.Unmap()
 }

@@ -96,35 +96,48 @@ func (m *Model) eachDispatch(visit func(*program.Section, *program.Dispatch)) {
 	}
 }
 
-// makeTables creates the tables and writes the constants.
-func (m *Model) makeTables() (*tables, error) {
-	size, t := m.sizes, &tables{}
-	uniform, storage := gpu.UsageUniform|gpu.UsageCopyDst, gpu.UsageStorage|gpu.UsageCopyDst|gpu.UsageCopySrc
-	for _, x := range []struct {
-		to    **gpu.Buffer
-		name  string
-		size  uint64
-		usage gpu.Usage
-	}{
-		{&t.step, "step", stepBytes, uniform},
-		{&t.constants, "constants", size.constants, uniform},
-		{&t.picks, "picks", size.picks, storage},
-		{&t.residency, "residency", size.residency, storage},
-		{&t.outs, "outs", size.outs, storage},
-		{&t.logits, "logits", size.logits, storage},
-		{&t.pairs, "pairs", size.pairs, storage},
-		{&t.tiles, "tiles", size.tiles, storage},
-	} {
+// tableBuffer is a table to create.
+type tableBuffer struct {
+	to    **gpu.Buffer
+	name  string
+	size  uint64 // 0: not needed
+	usage gpu.Usage
+}
+
+const storageUsage = gpu.UsageStorage | gpu.UsageCopyDst | gpu.UsageCopySrc
+
+func (m *Model) makeTableBuffers(all []tableBuffer) error {
+	for _, x := range all {
 		if x.size == 0 {
 			continue
 		}
 		var err error
 		if *x.to, err = m.device.NewBuffer(gpu.Table, x.name, x.size, x.usage); err != nil {
-			return t, err
+			return err
 		}
 	}
+	return nil
+}
+
+// makeTables creates the tables and writes the constants.
+func (m *Model) makeTables() (*tables, error) {
+	size, t := m.sizes, &tables{}
+	const uniform = gpu.UsageUniform | gpu.UsageCopyDst
+	err := m.makeTableBuffers([]tableBuffer{
+		{&t.step, "step", stepBytes, uniform},
+		{&t.constants, "constants", size.constants, uniform},
+		{&t.picks, "picks", size.picks, storageUsage},
+		{&t.residency, "residency", size.residency, storageUsage},
+		{&t.outs, "outs", size.outs, storageUsage},
+		{&t.logits, "logits", size.logits, storageUsage},
+		{&t.pairs, "pairs", size.pairs, storageUsage},
+		{&t.tiles, "tiles", size.tiles, storageUsage},
+	})
+	if err != nil {
+		return t, err
+	}
 	for i, n := range size.ropes {
-		b, err := m.device.NewBuffer(gpu.Table, "rope "+m.Plan.Ropes[i].Name, n, storage)
+		b, err := m.device.NewBuffer(gpu.Table, "rope "+m.Plan.Ropes[i].Name, n, storageUsage)
 		if err != nil {
 			return t, err
 		}

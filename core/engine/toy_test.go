@@ -186,8 +186,8 @@ func session(t *testing.T, m *engine.Model) *engine.Session {
 func feed(t *testing.T, s *engine.Session, tokens []int32) [][]float32 {
 	t.Helper()
 	var out [][]float32
-	err := s.Feed(context.Background(), tokens, len(tokens), func(_ int, l []float32) error {
-		out = append(out, append([]float32(nil), l...))
+	err := s.Feed(context.Background(), tokens, len(tokens), func(_ int, l *engine.Logits) error {
+		out = append(out, append([]float32(nil), l.All...))
 		return nil
 	})
 	if err != nil {
