@@ -166,7 +166,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := d.NewBuffer(Scratch, "slow", 256, UsageStorage|UsageCopySrc)
+	b, err := d.NewBuffer(Scratch, "slow", 256, UsageStorage|UsageCopySrc|UsageCopyDst)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func (s bufferState) String() string {
 
 // Map waits until the GPU is done with the buffer and gives its whole memory to the CPU: to read (UsageMapRead) or to write
 // (UsageMapWrite; the old contents are there too). The bytes are valid until Unmap or Release, no longer. Until Unmap the
-// buffer can't be submitted. If ctx ends first the mapping goes on: call Map again to wait for it, or Unmap to call it off.
+// buffer can't be submitted. If ctx ends first the mapping goes on: call Map again to wait for it, or Unmap to be rid of it.
 func (b *Buffer) Map(ctx context.Context) ([]byte, error) {
 	if b.usage&usageMappable == 0 {
 		return nil, fmt.Errorf("gpu: map %s: have usage %s, want map-read or map-write", b.label, b.usage)
@@ -80,14 +80,15 @@ func (b *Buffer) mapResult() error {
 	case stateReleased:
 		return fmt.Errorf("buffer was released meanwhile")
 	}
-	return fmt.Errorf("the mapping was called off or failed (status %d)", b.slot.status()-1)
+	return fmt.Errorf("the mapping failed or was undone meanwhile (status %d)", b.slot.status()-1)
 }
 
-// Unmap gives the buffer back to the GPU, or calls off a map that has not come yet. The bytes of Map must not be touched
-// after it. Unmapping an idle buffer does nothing.
+// Unmap gives the buffer back to the GPU. The bytes of Map must not be touched after it. Unmapping an idle buffer does nothing.
+// While a mapping is under way (its Map was cancelled) Unmap waits for it: the library can call it off, but would then take the
+// end of the old mapping for the end of the next one, and hand out memory that the GPU still writes.
 func (b *Buffer) Unmap() error {
 	r := b.d.request(runUnmap)
-	r.buf = b
+	r.buf, r.unmap = b, true
 	return b.d.send(r)
 }
 
@@ -98,10 +99,17 @@ func runUnmap(d *Device, r *request) error {
 		return nil
 	case stateReleased:
 		return fmt.Errorf("gpu: unmap %s: buffer is released", b.label)
+	case statePending:
+		return d.enqueue(r)
 	}
+	return b.unmap()
+}
+
+// unmap undoes a finished mapping.
+func (b *Buffer) unmap() error {
 	b.state, b.view = stateIdle, nil
-	if d.n.unmap(b.ref) != 0 {
-		return fmt.Errorf("gpu: unmap %s: %s", b.label, libraryText(d.n.errText()))
+	if n := b.d.n; n.unmap(b.ref) != 0 {
+		return fmt.Errorf("gpu: unmap %s: %s", b.label, libraryText(n.errText()))
 	}
 	return nil
 }

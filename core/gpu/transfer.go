@@ -17,7 +17,7 @@ const writePiece = 16 << 20
 func (d *Device) Write(b *Buffer, off uint64, data []byte) error {
 	n := uint64(len(data))
 	if err := b.checkRange("write", UsageCopyDst, off, n); err != nil {
-		return err
+		return fmt.Errorf("gpu: %w", err)
 	}
 	for len(data) > 0 {
 		piece := data[:min(len(data), writePiece)]
@@ -52,13 +52,13 @@ func runWrite(d *Device, r *request) error {
 func (b *Buffer) checkRange(what string, need Usage, off, n uint64) error {
 	switch {
 	case b == nil:
-		return fmt.Errorf("gpu: %s: no buffer", what)
+		return fmt.Errorf("%s: no buffer", what)
 	case b.usage&need == 0:
-		return fmt.Errorf("gpu: %s %s: have usage %s, want %s", what, b.label, b.usage, need)
+		return fmt.Errorf("%s %s: have usage %s, want %s", what, b.label, b.usage, need)
 	case off%4 != 0 || n%4 != 0:
-		return fmt.Errorf("gpu: %s %s: have offset %d and size %d, want multiples of 4", what, b.label, off, n)
+		return fmt.Errorf("%s %s: have offset %d and size %d, want multiples of 4", what, b.label, off, n)
 	case off > b.size || n > b.size-off:
-		return fmt.Errorf("gpu: %s %s: have %d bytes at %d, want them within the buffer's %d", what, b.label, n, off, b.size)
+		return fmt.Errorf("%s %s: have %d bytes at %d, want them within the buffer's %d", what, b.label, n, off, b.size)
 	}
 	return nil
 }
@@ -78,6 +78,7 @@ type reader struct {
 	turn chan struct{} // held by the one Read at work
 	r    *Readback
 	c    Commands
+	late bool // r is still being mapped for a Read that was cancelled
 }
 
 // Read copies len(dst) bytes of the buffer at off to dst, after everything submitted before. Any off and length within the
@@ -85,7 +86,7 @@ type reader struct {
 func (d *Device) Read(ctx context.Context, b *Buffer, off uint64, dst []byte) error {
 	first := off &^ 3
 	if err := b.checkRange("read", UsageCopySrc, first, roundUp(off-first+uint64(len(dst)), 4)); err != nil {
-		return err
+		return fmt.Errorf("gpu: %w", err)
 	}
 	select {
 	case d.reader.turn <- struct{}{}:
@@ -108,6 +109,15 @@ func (d *Device) Read(ctx context.Context, b *Buffer, off uint64, dst []byte) er
 
 // readOnce reads up to readPiece bytes and returns how many.
 func (d *Device) readOnce(ctx context.Context, b *Buffer, off uint64, dst []byte) (int, error) {
+	if d.reader.late {
+		if _, err := d.reader.r.Wait(ctx); err != nil {
+			return 0, err
+		}
+		if err := d.reader.r.Unmap(); err != nil {
+			return 0, err
+		}
+		d.reader.late = false
+	}
 	first := off &^ 3
 	n := min(roundUp(off-first+uint64(len(dst)), 4), readPiece)
 	if err := d.readerFor(n); err != nil {
@@ -121,7 +131,7 @@ func (d *Device) readOnce(ctx context.Context, b *Buffer, off uint64, dst []byte
 	}
 	view, err := r.Wait(ctx)
 	if err != nil {
-		_ = r.Unmap() // calls the mapping off; the next Read starts afresh
+		d.reader.late = true
 		return 0, err
 	}
 	got := copy(dst, view[off-first:n])

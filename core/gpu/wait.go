@@ -68,11 +68,17 @@ func (d *Device) finish() bool {
 // finished reports whether a wait is over, and then sets its result.
 func (r *request) finished() bool {
 	if r.buf != nil {
-		over := r.buf.settle()
-		if over {
+		switch over := r.buf.settle(); {
+		case !over:
+			return false
+		case !r.unmap:
 			r.err = r.buf.mapResult()
+		case r.buf.state == stateMapped:
+			r.err = r.buf.unmap()
+		default:
+			r.err = nil
 		}
-		return over
+		return true
 	}
 	if r.slot.status() == 0 {
 		return false
