@@ -68,7 +68,7 @@ func TestContinueReusesPrefix(t *testing.T) {
 // A session whose step failed is rebuilt from its snapshot.
 func TestContinueRebuildsBrokenSession(t *testing.T) {
 	dev, seed := gputest.Open(t), seedOf(t)
-	f, tokens := toyFile(t, seed), tokensOf(seed, 10)
+	f, tokens := toyFile(t, seed), tokensOf(seed, 40)
 	src := &faulty{}
 	open := func(p *program.Plan, w []*program.Placed, r []*program.PlacedRecord) (store.Source, error) {
 		s, err := opener(f)(p, w, r)

@@ -103,6 +103,7 @@ func toyFile(t *testing.T, seed uint64) *gguf.File {
 			case "moe":
 				add(p+"router", ggml.F32, toyHidden, toyExperts)
 				add(p+"bias", ggml.F32, toyExperts)
+				clear(m.Tensor(p + "bias").Data[4:]) // a large bias would pick the same experts for every token
 				add(p+"gate", ggml.Q4_0, toyHidden, toyFF, toyExperts)
 				add(p+"up", ggml.Q4_0, toyHidden, toyFF, toyExperts)
 				add(p+"down", []ggml.Type{ggml.Q4_0, ggml.Q8_0}[i], toyFF, toyHidden, toyExperts)
