@@ -89,7 +89,7 @@ func BuildFrom(files fs.FS, s Spec) (*program.Kernel, error) {
 	return k, nil
 }
 
-var directive = regexp.MustCompile(`(?m)^//!(include|choose|type) (.*)$`)
+var directive = regexp.MustCompile(`(?m)^//!.*$`)
 
 // expand resolves the directives of one file, and of those it includes.
 func expand(files fs.FS, s Spec, name string, depth int) (string, error) {
@@ -118,6 +118,7 @@ func expand(files fs.FS, s Spec, name string, depth int) (string, error) {
 func resolve(files fs.FS, s Spec, line string, depth int) (string, error) {
 	f := strings.Fields(strings.TrimPrefix(line, "//!"))
 	switch {
+	case len(f) == 0:
 	case f[0] == "include" && len(f) == 2:
 		return expand(files, s, f[1], depth+1)
 	case f[0] == "choose" && len(f) >= 3:

@@ -15,6 +15,7 @@ import (
 type Bound struct {
 	NMSE float64 // Σ (have - want)² / Σ want²
 	Max  float64 // max |have - want|, in units of the rms of want
+	Rms  float64 // the rms of want counts as at least this: for values whose error is absolute
 }
 
 // Stat is how far a variable was from its reference, as Bound measures it.
@@ -61,8 +62,9 @@ func Compare(have, want *program.Memory, b Bound) (Stat, error) {
 		}
 	}
 	if sumD > 0 {
-		s.NMSE = sumD / sumW
-		s.Max = maxD / math.Sqrt(sumW/float64(s.Written))
+		n := float64(s.Written)
+		sumW = max(sumW, n*b.Rms*b.Rms)
+		s.NMSE, s.Max = sumD/sumW, maxD/math.Sqrt(sumW/n)
 	}
 	if !(s.NMSE <= b.NMSE) || !(s.Max <= b.Max) {
 		return s, fmt.Errorf("NMSE %.2g, worst %.2g at element %d of %d (have %v, want %v): want at most %.2g and %.2g",

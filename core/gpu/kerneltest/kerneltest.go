@@ -159,7 +159,7 @@ func pipeline(d *gpu.Device, k *program.Kernel) (*gpu.Pipeline, error) {
 // guarded reports whether the poison around a variable's memory is whole, or
 // the first byte that is not, counted from the variable's start.
 func guarded(raw []byte, m *program.Memory) (at int, ok bool) {
-	want := encode(m)
+	want := encode(m, false)
 	for i, b := range raw {
 		if (i < guard || i >= guard+size(m)) && b != want[i] {
 			return i - guard, false

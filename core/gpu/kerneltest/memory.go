@@ -15,12 +15,34 @@ import (
 const guard = 512
 
 // The patterns that stand for memory nobody has written, by element type. The
-// floats are NaNs.
+// floats are NaNs. Arithmetic passes a NaN's bits on: what kernels only read has
+// patterns of its own, so that a result of it is not taken for unwritten.
 const (
 	poisonF32 = 0xFFC0DEAD
 	poisonU32 = 0xDEADBEEF
 	poisonF16 = 0xFEAD
+
+	readPoisonF32 = 0x7FC0BAD1
+	readPoisonU32 = 0xBAD1BAD1
+	readPoisonF16 = 0x7EB1
 )
+
+// poisonWord is two f16 or one other element of poison.
+func poisonWord(m *program.Memory, read bool) uint32 {
+	switch {
+	case m.Elem == program.Elem_U32 && read:
+		return readPoisonU32
+	case m.Elem == program.Elem_U32:
+		return poisonU32
+	case (m.Elem == program.Elem_F16 || m.Form != nil) && read:
+		return readPoisonF16<<16 | readPoisonF16
+	case m.Elem == program.Elem_F16 || m.Form != nil:
+		return poisonF16<<16 | poisonF16
+	case read:
+		return readPoisonF32
+	}
+	return poisonF32
+}
 
 // poisonBits is Poison in float64.
 const poisonBits = 0x7FF8DEADBEEF0000
@@ -69,17 +91,12 @@ func size(m *program.Memory) int {
 	return (len(m.Values)*int(m.Elem.Bytes()) + 3) &^ 3
 }
 
-// encode lays m out as its buffer holds it, guards included.
-func encode(m *program.Memory) []byte {
+// encode lays m out as its buffer holds it, guards included; read tells memory
+// that the kernel can't write.
+func encode(m *program.Memory, read bool) []byte {
 	n := size(m)
 	raw := make([]byte, 0, 2*guard+n)
-	word := uint32(poisonF32)
-	switch {
-	case m.Elem == program.Elem_U32:
-		word = poisonU32
-	case m.Elem == program.Elem_F16 || m.Form != nil:
-		word = poisonF16<<16 | poisonF16
-	}
+	word := poisonWord(m, read)
 	fill := func(end int) {
 		for len(raw) < end {
 			raw = binary.LittleEndian.AppendUint32(raw, word)
@@ -89,6 +106,8 @@ func encode(m *program.Memory) []byte {
 	raw = append(raw, m.Form...)
 	for _, v := range m.Values {
 		switch {
+		case m.Elem == program.Elem_F16 && IsPoison(v):
+			raw = binary.LittleEndian.AppendUint16(raw, uint16(word))
 		case m.Elem == program.Elem_F16:
 			raw = binary.LittleEndian.AppendUint16(raw, f16Bits(v))
 		case IsPoison(v):
@@ -100,7 +119,7 @@ func encode(m *program.Memory) []byte {
 		}
 	}
 	if len(raw)%4 != 0 {
-		raw = binary.LittleEndian.AppendUint16(raw, poisonF16)
+		raw = binary.LittleEndian.AppendUint16(raw, uint16(word))
 	}
 	fill(2*guard + n)
 	return raw
@@ -132,8 +151,6 @@ func decode(raw []byte, e program.Elem, n int) *program.Memory {
 // f16Bits is v, which f16 holds exactly, as IEEE 754 binary16.
 func f16Bits(v float64) uint16 {
 	switch {
-	case IsPoison(v):
-		return poisonF16
 	case v == 0:
 		return uint16(math.Float64bits(v) >> 48)
 	case math.IsInf(v, 0):
@@ -183,7 +200,7 @@ func upload(d *gpu.Device, c Case) ([]*gpu.Buffer, error) {
 		case c.Memory[s.Name] == nil:
 			return out, fmt.Errorf("nothing is bound to %s", s.Name)
 		default:
-			data = encode(c.Memory[s.Name])
+			data = encode(c.Memory[s.Name], s.Access == program.Access_READ)
 		}
 		b, err := d.NewBuffer(gpu.Scratch, s.Name, uint64(len(data)), usage|gpu.UsageCopyDst|gpu.UsageCopySrc)
 		if err != nil {

@@ -125,7 +125,7 @@ func RandomBank(r *rand.Rand, experts int, parts ...Part) Bank {
 			b.Stride = uint32(stride / ggml.PlaneAlign)
 			b.Form = make([]byte, slots*stride)
 			for i := 0; i < len(b.Form); i += 2 {
-				binary.LittleEndian.PutUint16(b.Form[i:], poisonF16)
+				binary.LittleEndian.PutUint16(b.Form[i:], readPoisonF16)
 			}
 		}
 		copy(b.Form[perm[e]*stride:], record)
