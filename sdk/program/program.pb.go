@@ -2441,7 +2441,9 @@ func (x *WeightBand) GetBand() uint32 {
 	return 0
 }
 
-// Term is ceil(mul·n/div) workgroups. mul and div of 0 mean 1.
+// Term is ceil(mul·n/div) workgroups. mul and div of 0 mean 1. A grid of one term that is over the device's max_groups is
+// dispatched folded, as (65535, ceil(x/65535), 1): its kernel's workgroup number is wg.x + wg.y·65535, and those past the
+// end do nothing.
 type Term struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Mul           uint32                 `protobuf:"varint,1,opt,name=mul,proto3" json:"mul,omitempty"`

@@ -42,7 +42,7 @@ func schemaGemma4(t testing.TB) *builder {
 	b.gemmaLayer(1, gemmaKind{512, 2, 0, "full"})
 	b.section(Kind_HEAD, 0)
 	b.rows(1, 0)
-	b.run("output", "head_softcap", "x, OUTS, output_norm.weight, token_embd.weight -> LOGITS", grid(groups(262144/2), perOut(1, 1)), // more than 65,535 groups, which fit only while O = 1
+	b.run("output", "head_softcap", "x, OUTS, output_norm.weight, token_embd.weight -> LOGITS", grid(groups(262144/8), perOut(1, 1)),
 		consts{"rows", 262144, "eps", 1e-6, "cap", 30.0, "planes", b.planes("token_embd.weight")})
 	return b
 }

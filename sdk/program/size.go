@@ -6,9 +6,9 @@ import (
 	"math/bits"
 )
 
-// FoldWidth is the x extent into which the host folds a grid that is too long
-// for one dimension: workgroup i lies at x = i mod FoldWidth, y = i div
-// FoldWidth, so a kernel finds i as wg.x + wg.y·65535 whether folded or not.
+// FoldWidth is the x extent into which the host folds a grid of one term that
+// is too long for one dimension: workgroup i lies at x = i mod FoldWidth, y = i
+// div FoldWidth, so a kernel finds i as wg.x + wg.y·65535 whether folded or not.
 // Every WebGPU device allows as many workgroups along one dimension.
 const FoldWidth = 65535
 
@@ -104,14 +104,15 @@ func Groups(t *Term, s StepUniform) uint64 {
 
 // Grid is the grid of a dispatch in a step, as dispatched: missing terms are
 // 1, and x is folded to FoldWidth where it is over maxGroups (the device's
-// limit along one dimension) and y and z are 1. It fails where a dimension
-// stays over the limit. A grid with a zero dispatches nothing.
+// limit along one dimension) and the only term: a kernel with terms for y or z
+// reads those as its own, also where they happen to be 1. It fails where a
+// dimension stays over the limit. A grid with a zero dispatches nothing.
 func Grid(terms []*Term, s StepUniform, maxGroups uint32) ([3]uint32, error) {
 	g, err := Extent(terms, s)
 	if err != nil {
 		return [3]uint32{}, err
 	}
-	if g[0] > uint64(maxGroups) && g[1] == 1 && g[2] == 1 {
+	if g[0] > uint64(maxGroups) && len(terms) == 1 {
 		g[0], g[1] = FoldWidth, ceilDiv(g[0], FoldWidth)
 	}
 	for i, n := range g {
