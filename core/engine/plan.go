@@ -42,7 +42,7 @@ func (m *Model) plan(ctx context.Context, h *program.Header, p Planner, o Option
 	if err != nil {
 		return err
 	}
-	m.Chunk = chunkLength(o.Chunk, m.Context, m.Program)
+	m.Chunk = ChunkLength(o.Chunk, m.Context, m.Program)
 	if err := program.Validate(m.Plan, m.Weights, m.Records, m.Program, m.bounds(limits)); err != nil {
 		return invalid(m.Plan, err)
 	}
@@ -72,9 +72,9 @@ func contextLength(asked, file int) (int, error) {
 	return asked, nil
 }
 
-// chunkLength is how many tokens one step takes: what was asked for, no more than a session
+// ChunkLength is how many tokens one step takes: what was asked for, no more than a session
 // holds or every section of the program has a variant for.
-func chunkLength(asked, context int, p *program.Program) int {
+func ChunkLength(asked, context int, p *program.Program) int {
 	if asked <= 0 {
 		asked = defaultChunk
 	}
