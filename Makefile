@@ -55,6 +55,12 @@ fuzz: vulkan cache ## Run every fuzz target for FUZZTIME (20s)
 bench: vulkan cache ## Run the benchmarks that match BENCH (.)
 	$(GO) test -p 1 -run '^$$' -bench '$(BENCH)' ./...
 
+# Needs protoc 3.21.12, protoc-gen-go v1.36.12 and protoc-gen-go-grpc v1.6.2 on the PATH, as the generated files name them.
+.PHONY: proto
+proto: ## Generate the Go code of the .proto files
+	protoc -I . --go_out=. --go_opt=module=github.com/sluicehost/sluice --go-grpc_out=. \
+		--go-grpc_opt=module=github.com/sluicehost/sluice sdk/program/program.proto sdk/rpc/architecture.proto
+
 .PHONY: clean
 clean: ## Remove what was built, and the shader cache
 	rm -rf bin .cache registry.lock.yaml

@@ -1577,7 +1577,7 @@ type Band struct {
 	Row0          uint64                 `protobuf:"varint,2,opt,name=row0,proto3" json:"row0,omitempty"`
 	Rows          uint64                 `protobuf:"varint,3,opt,name=rows,proto3" json:"rows,omitempty"`
 	Bytes         uint64                 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	Planes        []uint32               `protobuf:"varint,5,rep,packed,name=planes,proto3" json:"planes,omitempty"` // start of each plane of the GPU form, in units of 16 bytes from the band's start
+	Planes        []uint32               `protobuf:"varint,5,rep,packed,name=planes,proto3" json:"planes,omitempty"` // start of each plane of the GPU form, in units of 16 bytes from the band's start (a record's part: the record's)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
