@@ -86,8 +86,9 @@ func (c *pluginPlanCmd) ask(a *app, p engine.Planner, h *program.Header) (x plan
 	if err != nil {
 		return x, err
 	}
+	context := min(int(x.plan.GetModel().GetContext()), planContext)
 	err = program.Validate(x.plan, x.weights, x.records, x.program, program.Bounds{
-		Limits: limits, Chunk: planChunk, Outs: 1, Context: uint64(min(x.plan.GetModel().GetContext(), planContext)),
+		Limits: limits, Chunk: uint64(engine.ChunkLength(0, context, x.program)), Outs: 1, Context: uint64(context),
 	})
 	if err != nil {
 		return x, invalid(err)
@@ -99,11 +100,8 @@ func invalid(err error) error {
 	return fmt.Errorf("the plugin returned an invalid plan; please report it to the plugin's author: %w", err)
 }
 
-// The context and the chunk that a plan is validated for, as run has them by default.
-const (
-	planContext = 4096
-	planChunk   = 256
-)
+// planContext is the context that a plan is validated for, as run has it by default.
+const planContext = 4096
 
 // printJSON writes the messages in protobuf's JSON form.
 func (x planned) printJSON(a *app) error {
