@@ -72,7 +72,7 @@ func (planner) Encode(_ context.Context, r *program.EncodeRequest) (*program.Pro
 }
 
 // toyFile writes a file of random weights and opens it.
-func toyFile(t *testing.T, seed uint64) *gguf.File {
+func toyFile(t testing.TB, seed uint64) *gguf.File {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
 	m := &gguftest.Model{Metadata: gguftest.Pairs("general.architecture", "toy")}
