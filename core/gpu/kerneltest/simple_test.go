@@ -34,7 +34,8 @@ func shortConvCase(r *rand.Rand, c kerneltest.Case, tokens int) kerneltest.Case 
 	c.Memory["state"] = kerneltest.F32(normal(r, (taps-1)*hidden))
 	c.Memory["y"] = kerneltest.Output(program.Elem_F32, (row0+tokens)*hidden)
 	c.Grid[0] = uint32((hidden + w - 1) / w)
-	c.Bounds["y"], c.Bounds["state"] = fewBound, fewBound
+	c.Bounds["state"] = fewBound
+	c.Bounds["y"] = kerneltest.Bound{NMSE: fewBound.NMSE, Max: fewBound.Max, Rms: 0.1} // taps may cancel in a lone channel
 	return c
 }
 
