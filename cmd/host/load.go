@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/sluicehost/sluice/core/engine"
 	"github.com/sluicehost/sluice/core/gguf"
@@ -23,8 +24,9 @@ type loaded struct {
 }
 
 // load brings a model up: its header, its plugin, the GPU, its weights. On an error nothing
-// is left open.
-func (a *app) load(path string, r registryFlags, e engineFlags) (_ *loaded, err error) {
+// is left open. A step gives the top best logits of each row where that many can be had from the
+// GPU, else (and for 0) all of them.
+func (a *app) load(path string, r registryFlags, e engineFlags, top int) (_ *loaded, err error) {
 	if err := e.check(); err != nil {
 		return nil, err
 	}
@@ -61,6 +63,13 @@ func (a *app) load(path string, r registryFlags, e engineFlags) (_ *loaded, err 
 	l.budget = why
 	a.log.Debug("GPU budget", "bytes", bytes, "why", why)
 
+	if top > engine.MaxTop {
+		top = 0
+	}
+	suppress, err := suppressed(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
 	shown := a.progress("loading")
 	open := func(p *program.Plan, weights []*program.Placed, records []*program.PlacedRecord) (store.Source, error) {
 		s, err := store.NewGGUF(f, p, weights, records)
@@ -70,7 +79,8 @@ func (a *app) load(path string, r registryFlags, e engineFlags) (_ *loaded, err 
 		return s, err
 	}
 	l.model, err = engine.Load(a.ctx, l.device, store.Header(f), process, open,
-		engine.Options{Budget: bytes, Context: e.Ctx, Chunk: e.Chunk, KVF32: e.KV == "f32", Progress: shown.update})
+		engine.Options{Budget: bytes, Context: e.Ctx, Chunk: e.Chunk, KVF32: e.KV == "f32",
+			Top: top, Suppress: suppress, Progress: shown.update})
 	shown.done()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -130,4 +140,24 @@ func (l *loaded) close() error {
 		errs = append(errs, l.device.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// suppressed are the tokens that the file says must never come out.
+func suppressed(f *gguf.File) ([]int32, error) {
+	const key = "tokenizer.ggml.suppress_tokens"
+	value, ok := f.Metadata.Value(key)
+	if !ok {
+		return nil, nil
+	}
+	switch ids := value.(type) {
+	case []int32:
+		return ids, nil
+	case []uint32:
+		out := make([]int32, len(ids))
+		for i, id := range ids {
+			out[i] = int32(min(id, math.MaxInt32))
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("key %s: have a %T, want an array of token ids", key, value)
 }

@@ -46,8 +46,8 @@ func (m *Model) bindAll(s *Session) ([][]*gpu.BindGroup, error) {
 		for _, v := range sec.Variants {
 			groups := make([]*gpu.BindGroup, len(v.Dispatches))
 			for i, d := range v.Dispatches {
-				if m.ofSession(d) != (s != nil) {
-					continue
+				if sec.Kind == program.Kind_GUESS || m.ofSession(d) != (s != nil) {
+					continue // nothing is read ahead yet, so guesses are not run
 				}
 				g, err := m.bind(sec, d, s)
 				if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sluicehost/sluice/core/gpu"
+	"github.com/sluicehost/sluice/sdk/kernels"
 	"github.com/sluicehost/sluice/sdk/place"
 	"github.com/sluicehost/sluice/sdk/program"
 )
@@ -45,6 +46,32 @@ func (m *Model) plan(ctx context.Context, h *program.Header, p Planner, o Option
 	m.Chunk = ChunkLength(o.Chunk, m.Context, m.Program)
 	if err := program.Validate(m.Plan, m.Weights, m.Records, m.Program, m.bounds(limits)); err != nil {
 		return invalid(m.Plan, err)
+	}
+	return m.checkLoops(DeviceLimits(limits))
+}
+
+// checkLoops refuses dispatches that a device with a loop limit would silently cut short, at
+// the longest context and chunk. A plugin's own kernels are its author's care.
+func (m *Model) checkLoops(limits *program.Limits) error {
+	if limits.LoopLimit == 0 {
+		return nil
+	}
+	for _, s := range m.Program.Sections {
+		for _, v := range s.Variants {
+			step := program.StepUniform{T: uint32(m.Chunk), S: uint32(m.Context), O: uint32(m.outs()), Chunk: uint32(m.Chunk)}
+			if v.Max > 0 {
+				step.T = min(step.T, v.Max)
+			}
+			for _, d := range v.Dispatches {
+				k := m.Program.Kernels[d.Kernel]
+				if kernels.Ref(k.Ref) == nil {
+					continue
+				}
+				if err := kernels.CheckLoops(k, step, d.Constants, limits); err != nil {
+					return fmt.Errorf("engine: %s: with a context of %d and a chunk of %d: %w: choose a smaller --ctx or --chunk, or a GPU", d.Label, m.Context, m.Chunk, err)
+				}
+			}
+		}
 	}
 	return nil
 }
