@@ -3,11 +3,13 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/sluicehost/sluice/core/gguf"
+	"github.com/sluicehost/sluice/core/store"
 	"github.com/sluicehost/sluice/sdk/ggml"
 	"github.com/sluicehost/sluice/sdk/program"
 )
@@ -107,5 +109,36 @@ func BenchmarkEmbedRows(b *testing.B) {
 		if err := o.EmbedRows([]int32{int32(i % 1000)}, row); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkPackedRecord reads records of a store from the page cache; MB/s of the
+// file's bytes, as above.
+func BenchmarkPackedRecord(b *testing.B) {
+	for _, typ := range []ggml.Type{ggml.Q4_0, ggml.Q8_0, ggml.Q6_K} {
+		o := benchExperts(b, typ)
+		dir := b.TempDir()
+		ingest(b, o, dir, store.IngestOptions{})
+		p := source(b, o, dir)
+		var size int64
+		for _, x := range o.file.Tensors[1:] {
+			size += x.Size / benchCount
+		}
+		for _, n := range []int{1, 4} {
+			b.Run(fmt.Sprintf("%v/%d", typ, n), func(b *testing.B) {
+				readers(b, n, size, func(e int, dst []byte) error {
+					return p.ReadRecord(context.Background(), 0, e, dst)
+				}, o.records[0].Stride)
+			})
+		}
+	}
+}
+
+// BenchmarkChecksum is the cost of checking what is in a CPU's cache.
+func BenchmarkChecksum(b *testing.B) {
+	buf := make([]byte, 256<<10)
+	b.SetBytes(int64(len(buf)))
+	for b.Loop() {
+		crc32.Checksum(buf, crc32.MakeTable(crc32.Castagnoli))
 	}
 }

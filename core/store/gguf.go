@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"sync/atomic"
 
 	"github.com/sluicehost/sluice/core/gguf"
 	"github.com/sluicehost/sluice/sdk/program"
@@ -17,10 +16,10 @@ type GGUF struct {
 	records map[int]*record
 	embed   table
 	ropes   []rope
-	read    atomic.Int64
-	small   *buffers // for records
-	raw     *buffers // for bands
-	packed  *buffers
+	reader
+	small  *buffers // for records
+	raw    *buffers // for bands
+	packed *buffers
 }
 
 var _ Source = (*GGUF)(nil)
@@ -61,7 +60,8 @@ type rope struct {
 func NewGGUF(f *gguf.File, p *program.Plan, weights []*program.Placed, records []*program.PlacedRecord) (*GGUF, error) {
 	s := &GGUF{
 		file: f, records: map[int]*record{},
-		small: newBuffers(recordPiece), raw: newBuffers(bandPiece), packed: newBuffers(bandPiece + bandPiece/4),
+		reader: reader{data: f},
+		small:  newBuffers(recordPiece), raw: newBuffers(bandPiece), packed: newBuffers(bandPiece + bandPiece/4),
 	}
 	for _, step := range []func() error{
 		func() error { return s.addWeights(p, weights) },

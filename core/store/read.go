@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
+	"io"
+	"sync/atomic"
 
 	"github.com/sluicehost/sluice/sdk/ggml"
 )
@@ -18,6 +20,12 @@ const (
 	bandPiece = 8 << 20
 )
 
+// reader takes tensors' bytes from a file's address space, and counts them.
+type reader struct {
+	data io.ReaderAt
+	read atomic.Int64
+}
+
 // ReadRecord implements Source.
 func (s *GGUF) ReadRecord(ctx context.Context, layer, expert int, dst []byte) error {
 	rec, ok := s.records[layer]
@@ -31,10 +39,18 @@ func (s *GGUF) ReadRecord(ctx context.Context, layer, expert int, dst []byte) er
 	}
 	scratch := s.small.get()
 	defer s.small.put(scratch)
+	if err := s.readRecord(ctx, rec, expert, dst, scratch); err != nil {
+		return fmt.Errorf("store: layer %d expert %d: %w", layer, expert, err)
+	}
+	return nil
+}
+
+// readRecord packs an expert's record into dst; what dst has more becomes zero.
+func (s *reader) readRecord(ctx context.Context, rec *record, expert int, dst, scratch []byte) error {
 	for i := range rec.bands {
 		b := &rec.bands[i]
 		if err := s.readExpert(ctx, b, expert, dst[b.base:b.base+b.bytes], scratch); err != nil {
-			return fmt.Errorf("store: layer %d expert %d: %w", layer, expert, err)
+			return err
 		}
 	}
 	clear(dst[rec.end:])
@@ -42,7 +58,7 @@ func (s *GGUF) ReadRecord(ctx context.Context, layer, expert int, dst []byte) er
 }
 
 // readExpert packs one expert's runs of a band into dst, the band's form.
-func (s *GGUF) readExpert(ctx context.Context, m *matrix, expert int, dst, scratch []byte) error {
+func (s *reader) readExpert(ctx context.Context, m *matrix, expert int, dst, scratch []byte) error {
 	typ := m.form.Type()
 	size, values := chunkBytes(typ), chunkValues(typ)
 	at := uint64(0)
@@ -152,7 +168,7 @@ type cursor struct {
 }
 
 // fill reads the next len(dst) bytes of the cursor's runs.
-func (s *GGUF) fill(ctx context.Context, c *cursor, dst []byte) error {
+func (s *reader) fill(ctx context.Context, c *cursor, dst []byte) error {
 	for len(dst) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -173,8 +189,8 @@ func (s *GGUF) fill(ctx context.Context, c *cursor, dst []byte) error {
 }
 
 // readAt reads all of dst at off of the address space, for a tensor.
-func (s *GGUF) readAt(dst []byte, off int64, tensor string) error {
-	n, err := s.file.ReadAt(dst, off)
+func (s *reader) readAt(dst []byte, off int64, tensor string) error {
+	n, err := s.data.ReadAt(dst, off)
 	s.read.Add(int64(n))
 	if n < len(dst) {
 		return fmt.Errorf("tensor %s: have %d of %d bytes at byte %d: %w", tensor, n, len(dst), off, err)

@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/sluicehost/sluice/sdk/program"
+)
+
+// Packed is the Source that reads a packed store. A record is one read of bytes
+// that need no packing; resident weights are read and packed as from the GGUF,
+// whose bytes they are. Everything is checked as it is read.
+type Packed struct {
+	*GGUF
+	store  *Store
+	layers map[int]*layerAt
+	taken  atomic.Int64 // bytes read of records
+	piece  *buffers
+}
+
+var _ Source = (*Packed)(nil)
+
+// Source makes a source of the store, whose Close it takes over. It fails where
+// weights and records are not those of the plan that the store was made by: then
+// the store lacks something.
+func (s *Store) Source(p *program.Plan, weights []*program.Placed, records []*program.PlacedRecord) (*Packed, error) {
+	g, err := NewGGUF(s.File, p, weights, records)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.serves(p, records); err != nil {
+		return nil, fmt.Errorf("store: %s: made with another version of the plugin: %w: ingest again with --force", s.path, err)
+	}
+	src := &Packed{GGUF: g, store: s, layers: map[int]*layerAt{}, piece: newBuffers(packedPiece)}
+	for i := range s.layout.layers {
+		l := &s.layout.layers[i]
+		src.layers[l.Layer.Layer] = l
+	}
+	return src, nil
+}
+
+// serves fails where the store lacks what a plan names.
+func (s *Store) serves(p *program.Plan, records []*program.PlacedRecord) error {
+	have := map[string]bool{}
+	for _, name := range s.Manifest.Dense {
+		have[name] = true
+	}
+	for _, name := range denseTensors(s.File, p) {
+		if !have[name] {
+			return fmt.Errorf("tensor %s is not in it", name)
+		}
+	}
+	layers := map[int]*Layer{}
+	for i := range s.Manifest.Records {
+		layers[s.Manifest.Records[i].Layer] = &s.Manifest.Records[i]
+	}
+	for i, r := range records {
+		want := layerOf(p.GetRecords()[i], r, int(p.GetModel().GetExperts()))
+		l, ok := layers[want.Layer]
+		if !ok {
+			return fmt.Errorf("layer %d has no records in it", want.Layer)
+		}
+		if err := l.same(&want); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// packedPiece is the most that one read for a record asks for while it is checked:
+// what stays in a CPU's cache.
+const packedPiece = 256 << 10
+
+// ReadRecord implements Source. The first time a record is read it goes through
+// memory of ours, where its checksum is computed, for dst may be slow to read;
+// from then on it is one read to dst.
+func (s *Packed) ReadRecord(ctx context.Context, layer, expert int, dst []byte) error {
+	l, ok := s.layers[layer]
+	switch {
+	case !ok:
+		return fmt.Errorf("store: %s: layer %d: have no expert records of it", s.store.path, layer)
+	case expert < 0 || expert >= l.Experts:
+		return fmt.Errorf("store: %s: layer %d: have expert %d, want 0 to %d", s.store.path, layer, expert, l.Experts-1)
+	case int64(len(dst)) != l.Stride:
+		return fmt.Errorf("store: %s: layer %d: have room for %d bytes, want the stride of %d", s.store.path, layer, len(dst), l.Stride)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	read := s.checkedRecord
+	if s.store.seen[l.first+expert].Load() {
+		read = s.plainRecord
+	}
+	if err := read(ctx, l, expert, dst); err != nil {
+		return fmt.Errorf("store: layer %d expert %d: %s: %w", layer, expert, s.store.expertsPath, err)
+	}
+	return nil
+}
+
+// plainRecord reads a record that was checked before.
+func (s *Packed) plainRecord(_ context.Context, l *layerAt, expert int, dst []byte) error {
+	return s.take(dst, l.at+int64(expert)*l.slot)
+}
+
+// checkedRecord reads and checks a record.
+func (s *Packed) checkedRecord(ctx context.Context, l *layerAt, expert int, dst []byte) error {
+	buf := s.piece.get()
+	defer s.piece.put(buf)
+	sum := uint32(0)
+	for at := int64(0); at < l.Stride; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		part := buf[:min(int64(len(buf)), l.Stride-at)]
+		if err := s.take(part, l.at+int64(expert)*l.slot+at); err != nil {
+			return err
+		}
+		sum = extend(sum, part)
+		at += int64(copy(dst[at:], part))
+	}
+	return s.store.check(l.first+expert, extend(sum, zeros[:l.slot-l.Stride]))
+}
+
+// take reads all of p at off of the file of records.
+func (s *Packed) take(p []byte, off int64) error {
+	n, err := s.store.experts.ReadAt(p, off)
+	s.taken.Add(int64(n))
+	if n < len(p) {
+		return fmt.Errorf("have %d of %d bytes at byte %d: %w", n, len(p), off, err)
+	}
+	return nil
+}
+
+// check compares a checksum with the store's, and remembers that it was right.
+func (s *Store) check(i int, have uint32) error {
+	if want := s.sums[i]; have != want {
+		return fmt.Errorf("have checksum %08x, want %08x: the store is damaged: ingest again with --force", have, want)
+	}
+	s.seen[i].Store(true)
+	return nil
+}
+
+// BytesRead implements Source.
+func (s *Packed) BytesRead() int64 { return s.store.dense.taken.Load() + s.taken.Load() }
+
+// Close closes the store.
+func (s *Packed) Close() error { return s.store.Close() }

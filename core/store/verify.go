@@ -1,0 +1,78 @@
+package store
+
+import (
+	"context"
+	"fmt"
+)
+
+// maxFaults is the most that Verify tells of.
+const maxFaults = 100
+
+// Verify reads all of a store and returns what is wrong with it, one text for each
+// fault, at most 100. Where the manifest, the header or the list of checksums is
+// at fault, that is the only one, for nothing else can be told from then on. An
+// error is a reason why it could not be verified. progress may be nil.
+func Verify(ctx context.Context, dir string, progress func(done, total uint64)) (faults []string, err error) {
+	d, err := openFolder(dir)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	defer d.close()
+	if _, err := d.root.Lstat(manifestFile); err != nil {
+		_, err = d.readManifest()
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	s, err := openStore(d)
+	if err != nil {
+		return []string{err.Error()}, nil
+	}
+	defer s.closeFiles()
+	v := &verifying{total: uint64(s.layout.dense + s.layout.experts), progress: progress}
+	for block := range s.layout.blocks {
+		size := min(blockBytes, s.layout.dense-int64(block)*blockBytes)
+		v.check(ctx, size, func(p []byte) error { return s.dense.blocks(p, block) })
+	}
+	for i := range s.layout.layers {
+		l := &s.layout.layers[i]
+		for expert := range l.Experts {
+			v.check(ctx, l.slot, func(p []byte) error { return s.readSlot(l, expert, p) })
+		}
+	}
+	return v.faults, ctx.Err()
+}
+
+// readSlot reads and checks an expert's record with its padding.
+func (s *Store) readSlot(l *layerAt, expert int, p []byte) error {
+	_, err := s.experts.ReadAt(p, l.at+int64(expert)*l.slot)
+	if err == nil {
+		err = s.check(l.first+expert, checksum(p))
+	}
+	if err != nil {
+		return fmt.Errorf("layer %d expert %d: %s: %w", l.Layer.Layer, expert, s.expertsPath, err)
+	}
+	return nil
+}
+
+// verifying is a store being verified.
+type verifying struct {
+	buf         []byte
+	faults      []string
+	done, total uint64
+	progress    func(done, total uint64)
+}
+
+// check reads and checks a piece of n bytes.
+func (v *verifying) check(ctx context.Context, n int64, read func(p []byte) error) {
+	if ctx.Err() != nil || len(v.faults) >= maxFaults {
+		return
+	}
+	if int64(len(v.buf)) < n {
+		v.buf = make([]byte, n) // no larger than the file is
+	}
+	if err := read(v.buf[:n]); err != nil {
+		v.faults = append(v.faults, err.Error())
+	}
+	if v.done += uint64(n); v.progress != nil {
+		v.progress(v.done, v.total)
+	}
+}
