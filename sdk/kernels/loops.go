@@ -144,13 +144,12 @@ var loopsOf = map[string]func(l *loops) float64{
 		return 2*shared(l.c("n"), l.p("W"), 0) + loop(l.p("W"), 0)
 	},
 	"topn": func(l *loops) float64 {
-		offer := shared(min(l.c("chunk"), l.c("vocab")), l.p("W"), 0)
-		return offer + loop(l.p("N"), l.tree()+offer) + offer + l.tree()
+		n := min(l.c("chunk"), l.c("vocab"))
+		return l.rounds(n) + shared(n, l.p("W"), 0) + l.tree()
 	},
 	"topn_merge": func(l *loops) float64 {
 		chunks := math.Ceil(l.c("vocab") / max(1, l.c("chunk")))
-		offer := shared(chunks*l.p("N"), l.p("W"), 0)
-		return offer + loop(l.p("N"), l.tree()+offer) + shared(chunks, l.p("W"), 0) + l.tree()
+		return l.rounds(chunks*l.p("N")) + shared(chunks, l.p("W"), 0) + l.tree()
 	},
 }
 
@@ -169,6 +168,13 @@ func (l *loops) dots() float64 {
 
 // teamSums is what a lane does of the team's R sums.
 func (l *loops) teamSums() float64 { return shared(l.p("R"), l.p("L"), loop(l.p("L"), 0)) }
+
+// rounds is N times the best of a workgroup's candidates, with every candidate better than those before it.
+func (l *loops) rounds(candidates float64) float64 {
+	n, keep := l.p("N"), l.p("KEEP")
+	fill := loop(keep, 0) + shared(candidates, l.p("W"), loop(keep, 0))
+	return fill + loop(n, l.tree()+loop(keep-1, 0)) + math.Floor((n-1)/keep)*fill
+}
 
 // tree is a halving loop over the workgroup: lib/best.wgsl.
 func (l *loops) tree() float64 { return loop(math.Floor(math.Log2(l.p("W"))), 0) }

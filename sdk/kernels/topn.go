@@ -38,13 +38,13 @@ func NewTopN(limits *program.Limits, vocab, n uint32) (*TopN, error) {
 	if vocab == 0 || vocab > 1<<30 || n == 0 || n > MaxTopN {
 		return nil, fmt.Errorf("kernels: topn: have a vocabulary of %d and %d tokens wanted, want 1 to %d and 1 to %d", vocab, n, 1<<30, MaxTopN)
 	}
-	// About 128 chunks keep a GPU busy; few and long ones are best where a barrier is a switch of threads.
-	t, w := &TopN{Vocab: vocab, N: n, Chunk: max(512, uint32(1)<<bits.Len32((vocab-1)/128))}, uint32(128)
+	// Some 32 chunks keep the candidates of the merge few; a software device's barriers want narrow groups.
+	t, w, keep := &TopN{Vocab: vocab, N: n, Chunk: max(1024, uint32(1)<<bits.Len32((vocab-1)/32))}, uint32(256), uint32(4)
 	if limits.GetCpu() {
-		t.Chunk, w = 8192, 16
+		t.Chunk, w, keep = 8192, 16, 8
 	}
 	var err error
-	params := map[string]uint32{"N": n, "W": w}
+	params := map[string]uint32{"N": n, "W": w, "KEEP": min(n, keep)}
 	if t.First, err = Build(Spec{Name: "topn", Params: params}); err != nil {
 		return nil, err
 	}

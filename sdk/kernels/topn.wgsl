@@ -12,19 +12,18 @@ override N: u32 = 64u;
 @group(0) @binding(4) var<storage, read_write> sums: array<u32>;
 //!include lib/best.wgsl
 
-fn key_of(row: u32, id: u32) -> u32 {
-  if (((mask[id / 32u] >> (id & 31u)) & 1u) == 1u) { return 0u; }
-  return order_key(logits[row * c.vocab + id]);
-}
+fn suppressed(id: u32) -> bool { return ((mask[id / 32u] >> (id & 31u)) & 1u) == 1u; }
 
-// The best of this invocation's tokens after the one that was taken last.
-fn offer(last: Ranked, row: u32, first: u32, end: u32) -> Ranked {
-  var best = Ranked(0u, NOBODY);
+// Fills the queue with the best of this invocation's tokens after the one that was taken last; true if it is full.
+fn fill(last: Ranked, row: u32, first: u32, end: u32) -> bool {
+  empty_queue();
   for (var id = first; id < end; id += W) {
-    let x = Ranked(key_of(row, id), id);
-    if (x.key != 0u && better(last, x) && better(x, best)) { best = x; }
+    let x = Ranked(order_key(logits[row * c.vocab + id]), id);
+    if (x.key > queue[KEEP - 1u].key && better(last, x)) {
+      if (!suppressed(id)) { keep(x); }
+    }
   }
-  return best;
+  return queue[KEEP - 1u].key != 0u;
 }
 
 @compute @workgroup_size(W)
@@ -32,20 +31,26 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
   let first = wg.x * c.chunk + lid;
   let end = min((wg.x + 1u) * c.chunk, c.vocab);
   let part = wg.y * ((c.vocab + c.chunk - 1u) / c.chunk) + wg.x;
-  var mine = offer(Ranked(NOBODY, 0u), wg.y, first, end);
+  var more = fill(Ranked(NOBODY, 0u), wg.y, first, end);
   var top = Ranked(0u, NOBODY);
   for (var k = 0u; k < N; k++) {
-    let best = best_of_group(mine, lid);
+    let best = best_of_group(lid);
     if (k == 0u) { top = best; }
     if (lid == 0u) { ids[part * N + k] = best.id; }
-    if (best.key != 0u && best.id == mine.id) { mine = offer(mine, wg.y, first, end); }
+    if (best.key != 0u && best.id == queue[0].id) {
+      drop_first();
+      if (more && queue[0].key == 0u && k + 1u < N) { more = fill(best, wg.y, first, end); }
+    }
   }
   var m = 0xff800000u; // -inf
   var sum = 0.0;
   if (top.key > 1u) {
     m = logits[wg.y * c.vocab + top.id];
     for (var id = first; id < end; id += W) {
-      if (key_of(wg.y, id) > 1u) { sum += relative(logits[wg.y * c.vocab + id], m); }
+      let v = logits[wg.y * c.vocab + id];
+      if (order_key(v) > 1u) {
+        if (!suppressed(id)) { sum += relative(v, m); }
+      }
     }
   }
   let total = sum_of_group(sum, lid);

@@ -14,27 +14,27 @@ override N: u32 = 64u;
 
 const MINUS_INF: u32 = 0xff800000u;
 
-// The best of this invocation's candidates after the one that was taken last.
-fn offer(last: Ranked, row: u32, lid: u32, chunks: u32) -> Ranked {
-  var best = Ranked(0u, NOBODY);
+// Fills the queue with the best of this invocation's candidates after the one that was taken last; true if it is full.
+fn fill(last: Ranked, row: u32, lid: u32, chunks: u32) -> bool {
+  empty_queue();
   for (var i = lid; i < chunks * N; i += W) {
     let id = ids[row * chunks * N + i];
     if (id != NOBODY) {
       let x = Ranked(order_key(logits[row * c.vocab + id]), id);
-      if (better(last, x) && better(x, best)) { best = x; }
+      if (x.key > queue[KEEP - 1u].key && better(last, x)) { keep(x); }
     }
   }
-  return best;
+  return queue[KEEP - 1u].key != 0u;
 }
 
 @compute @workgroup_size(W)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
   let row = wg.y;
   let chunks = (c.vocab + c.chunk - 1u) / c.chunk;
-  var mine = offer(Ranked(NOBODY, 0u), row, lid, chunks);
+  var more = fill(Ranked(NOBODY, 0u), row, lid, chunks);
   var m = MINUS_INF;
   for (var k = 0u; k < N; k++) {
-    let best = best_of_group(mine, lid);
+    let best = best_of_group(lid);
     var value = MINUS_INF;
     if (best.key != 0u) { value = logits[row * c.vocab + best.id]; }
     if (k == 0u && best.key > 1u) { m = value; }
@@ -42,7 +42,10 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
       top_ids[row * N + k] = best.id;
       top_logits[row * N + k] = value;
     }
-    if (best.key != 0u && best.id == mine.id) { mine = offer(mine, row, lid, chunks); }
+    if (best.key != 0u && best.id == queue[0].id) {
+      drop_first();
+      if (more && queue[0].key == 0u && k + 1u < N) { more = fill(best, row, lid, chunks); }
+    }
   }
   var sum = 0.0;
   for (var i = lid; i < chunks; i += W) {

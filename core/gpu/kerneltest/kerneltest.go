@@ -87,17 +87,11 @@ func Reference(tb testing.TB, c Case) map[string]*program.Memory {
 // afterwards. A write around a variable goes to tb.
 func Dispatch(tb testing.TB, c Case) map[string]*program.Memory {
 	tb.Helper()
+	var list gpu.Commands
+	buffers, release := record(tb, c, &list)
+	defer release()
 	d := gputest.Open(tb)
-	p, err := pipeline(d, c.Kernel)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	buffers, err := upload(d, c)
-	defer release(buffers)
-	if err != nil {
-		tb.Fatalf("%s: %v", c.Kernel.Name, err)
-	}
-	if err := dispatch(d, p, c, buffers); err != nil {
+	if err := d.Submit(&list); err != nil {
 		tb.Fatalf("%s: %v\n%s", c.Kernel.Name, err, c)
 	}
 	out := map[string]*program.Memory{}
@@ -118,7 +112,35 @@ func Dispatch(tb testing.TB, c Case) map[string]*program.Memory {
 	return out
 }
 
-func dispatch(d *gpu.Device, p *gpu.Pipeline, c Case, buffers []*gpu.Buffer) error {
+// Record uploads the memory of c and appends its dispatch to list: for
+// benchmarks, which submit the list many times. release frees the memory.
+func Record(tb testing.TB, c Case, list *gpu.Commands) (release func()) {
+	tb.Helper()
+	_, release = record(tb, c, list)
+	return release
+}
+
+func record(tb testing.TB, c Case, list *gpu.Commands) (buffers []*gpu.Buffer, release func()) {
+	tb.Helper()
+	d := gputest.Open(tb)
+	p, err := pipeline(d, c.Kernel)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if buffers, err = upload(d, c); err != nil {
+		releaseAll(buffers)
+		tb.Fatalf("%s: %v", c.Kernel.Name, err)
+	}
+	g, err := bind(d, p, c, buffers)
+	if err != nil {
+		releaseAll(buffers)
+		tb.Fatalf("%s: %v\n%s", c.Kernel.Name, err, c)
+	}
+	list.Dispatch(p, g, c.Grid[0], c.Grid[1], c.Grid[2])
+	return buffers, func() { g.Release(); releaseAll(buffers) }
+}
+
+func bind(d *gpu.Device, p *gpu.Pipeline, c Case, buffers []*gpu.Buffer) (*gpu.BindGroup, error) {
 	ranges := make([]gpu.Range, len(buffers))
 	for i, b := range buffers {
 		ranges[i] = gpu.Range{Buffer: b}
@@ -127,14 +149,7 @@ func dispatch(d *gpu.Device, p *gpu.Pipeline, c Case, buffers []*gpu.Buffer) err
 			ranges[i] = gpu.Range{Buffer: b, Offset: guard, Size: b.Size() - guard - guard/2}
 		}
 	}
-	g, err := d.NewBindGroup(p, "case", ranges)
-	if err != nil {
-		return err
-	}
-	defer g.Release()
-	var list gpu.Commands
-	list.Dispatch(p, g, c.Grid[0], c.Grid[1], c.Grid[2])
-	return d.Submit(&list)
+	return d.NewBindGroup(p, "case", ranges)
 }
 
 // pipelines keeps what was compiled: many cases run on one kernel.

@@ -82,23 +82,24 @@ func countedCases(t *testing.T, r *rand.Rand) []kerneltest.Case {
 	return out
 }
 
-// countedTopN has logits whose best are all the first invocation's: it alone looks for its next one each time.
+// countedTopN has logits whose best are all the first invocation's, the later the better: each goes into its queue, and it
+// gives all N. N is such that one queue is enough; TestTopNLoops has the others.
 func countedTopN(t *testing.T, r *rand.Rand, limits *program.Limits) []kerneltest.Case {
-	top, err := kernels.NewTopN(limits, uint32(1300+10*r.IntN(50)), 7)
+	top, err := kernels.NewTopN(limits, uint32(1300+20*r.IntN(25)), 4)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := int(top.First.Params["W"])
 	mask := kerneltest.U32(make([]uint32, (top.Vocab+31)/32)...)
-	top.Chunk = 1000 // an invocation has at least 7 tokens of it
+	top.Chunk = 1100 // an invocation has at least 4 tokens of it
 	l := normal(r, int(top.Vocab))
 	for id := range l {
-		if id%1000%w == 0 {
-			l[id] += 100
+		if id%1100%w == 0 {
+			l[id] = 100 + float64(id)
 		}
 	}
 	first, _ := topNCases(t, top, kerneltest.F32(l), mask, 1)
-	top.Chunk = 10 // and here 7 candidates
+	top.Chunk = 4 // and here 4 candidates
 	_, merge := topNCases(t, top, kerneltest.F32(l), mask, 1)
 	for i, id := range merge.Memory["ids"].Values {
 		l[int(id)] = 0
@@ -108,6 +109,33 @@ func countedTopN(t *testing.T, r *rand.Rand, limits *program.Limits) []kerneltes
 	}
 	merge.Memory["logits"] = kerneltest.F32(l)
 	return []kerneltest.Case{first, merge}
+}
+
+// TestTopNLoops: where queues are filled again, Iterations is an upper bound.
+func TestTopNLoops(t *testing.T) {
+	r := random(t)
+	for _, limits := range []*program.Limits{{Cpu: true}, {}} {
+		top, err := kernels.NewTopN(limits, 3000, kernels.MaxTopN)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := normal(r, 3000)
+		for id := range l {
+			if id%int(top.First.Params["W"]) == 0 { // the first invocation has the best, in falling order
+				l[id] = 5000 - float64(id)
+			}
+		}
+		first, merge := topNCases(t, top, kerneltest.F32(l), kerneltest.U32(make([]uint32, 94)...), 1)
+		for _, c := range []kerneltest.Case{first, merge} {
+			most, err := kernels.Iterations(c.Kernel, c.Step, top.Constants())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if have := countPasses(t, c); have > most {
+				t.Errorf("%s: have %d loop passes, Iterations says at most %d", c.Kernel.Name, have, most)
+			}
+		}
+	}
 }
 
 var (

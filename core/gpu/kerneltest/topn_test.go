@@ -68,7 +68,7 @@ func topN(t *testing.T, r *rand.Rand, top *kernels.TopN, kind string, rows int) 
 }
 
 // topNCases are the two dispatches; the second works on the reference of the first.
-func topNCases(t *testing.T, top *kernels.TopN, logits, mask *program.Memory, rows int) (first, merge kerneltest.Case) {
+func topNCases(t testing.TB, top *kernels.TopN, logits, mask *program.Memory, rows int) (first, merge kerneltest.Case) {
 	size, n := top.Bytes(uint32(rows)), int(top.N)
 	first = kerneltest.Case{Kernel: top.First, Ref: kernels.Ref("topn"), Constants: constantsOf(top),
 		Memory: map[string]*program.Memory{"logits": logits, "mask": mask, "ids": kerneltest.Output(program.Elem_U32, int(size.Ids/4)),
