@@ -20,10 +20,17 @@ var allChoices = map[string]map[string][]string{
 	"heads":       {"kv": {"f16", "f32"}},
 	"attn_split":  {"kv": {"f16", "f32"}},
 	"topk":        {"score": {"sigmoid", "softmax"}},
+
+	"matmul":             {"tile": {"lanes", "shared"}, "out": {"put", "add"}},
+	"matmul_pair":        {"tile": {"lanes", "shared"}, "act": {"silu", "gelu"}},
+	"expert_matmul":      {"tile": {"lanes", "shared"}},
+	"expert_matmul_pair": {"tile": {"lanes", "shared"}, "act": {"silu", "gelu"}},
+	"moe_sum":            {"out": {"put", "add"}},
 }
 
 // allSlots is every weight slot of each kernel.
-var allSlots = map[string][]string{"matvec": {"w"}, "pair": {"gate", "up"}, "expert_pair": {"gate", "up"}, "expert_down": {"down"}}
+var allSlots = map[string][]string{"matvec": {"w"}, "pair": {"gate", "up"}, "expert_pair": {"gate", "up"}, "expert_down": {"down"},
+	"matmul": {"w"}, "matmul_pair": {"gate", "up"}, "expert_matmul": {"down"}, "expert_matmul_pair": {"gate", "up"}}
 
 // specs is every form of a kernel, apart from params, with weights of type t.
 func specs(name string, t ggml.Type) []Spec {

@@ -101,6 +101,11 @@ func shared(n, workers, body float64) float64 { return loop(math.Ceil(n/workers)
 
 // loopsOf has each kernel's formula, in the order of its code.
 var loopsOf = map[string]func(l *loops) float64{
+	"matmul":             tileLoops(1),
+	"matmul_pair":        tileLoops(2),
+	"expert_matmul":      tileLoops(1),
+	"expert_matmul_pair": tileLoops(2),
+	"moe_sum":            func(l *loops) float64 { return loop(l.c("top_k"), 0) },
 	"matvec": func(l *loops) float64 {
 		return l.norm() + l.dots() + l.teamSums()
 	},

@@ -29,6 +29,12 @@ var refs = map[string]program.Ref{
 	"rmsnorm":     refRMSNorm,
 	"topn":        refTopN,
 	"topn_merge":  refTopNMerge,
+
+	"matmul":             refMatmul,
+	"matmul_pair":        refMatmulPair,
+	"expert_matmul":      refExpertMatmul,
+	"expert_matmul_pair": refExpertMatmulPair,
+	"moe_sum":            refMoESum,
 }
 
 // norm is x / sqrt(mean(x²) + eps) · w; a nil w stands for ones.

@@ -61,31 +61,33 @@ func dispatches(t *testing.T, m realShape, d device) []dispatched {
 	width := map[string]uint32{"W": d.width}
 	taps := max(2, m.convTaps)
 	list := []dispatched{
-		{"matvec", d.split, map[string]uint32{"units": m.widest / 32}},
-		{"pair", d.split, map[string]uint32{"units": m.hidden / 32}},
-		{"expert_pair", d.split, map[string]uint32{"units": m.hidden / 32}},
-		{"expert_down", d.split, map[string]uint32{"units": m.expertFF / 32, "top_k": m.topK}},
-		{"heads", with(width, "HD", m.headDim, "ROT", m.headDim), nil},
+		{"matvec", d.split, map[string]uint32{"units": m.widest / 32}, ""},
+		{"pair", d.split, map[string]uint32{"units": m.hidden / 32}, ""},
+		{"expert_pair", d.split, map[string]uint32{"units": m.hidden / 32}, ""},
+		{"expert_down", d.split, map[string]uint32{"units": m.expertFF / 32, "top_k": m.topK}, ""},
+		{"heads", with(width, "HD", m.headDim, "ROT", m.headDim), nil, ""},
 		{"attn_split", map[string]uint32{"HD": m.headDim, "G": g, "GHD": g * m.headDim, "KEYS": 128, "GKEYS": g * 128, "W": d.attnWidth},
-			map[string]uint32{"window": m.window}},
-		{"attn_merge", with(width, "HD", m.headDim), map[string]uint32{"window": m.window}},
-		{"shortconv", with(width, "TAPS", taps), nil},
-		{"topk", with(width, "E", m.experts, "K", m.topK), nil},
-		{"add", width, nil},
-		{"rmsnorm", nil, map[string]uint32{"n": m.hidden}},
+			map[string]uint32{"window": m.window}, ""},
+		{"attn_merge", with(width, "HD", m.headDim), map[string]uint32{"window": m.window}, ""},
+		{"shortconv", with(width, "TAPS", taps), nil, ""},
+		{"topk", with(width, "E", m.experts, "K", m.topK), nil, ""},
+		{"add", width, nil, ""},
+		{"rmsnorm", nil, map[string]uint32{"n": m.hidden}, ""},
 	}
 	top, err := NewTopN(d.limits, m.vocab, MaxTopN)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := map[string]uint32{"vocab": top.Vocab, "chunk": top.Chunk}
-	return append(list, dispatched{"topn", top.First.Params, c}, dispatched{"topn_merge", top.Merge.Params, c})
+	list = append(list, chunkDispatches(m, d.limits)...)
+	return append(list, dispatched{"topn", top.First.Params, c, ""}, dispatched{"topn_merge", top.Merge.Params, c, ""})
 }
 
 type dispatched struct {
 	kernel string
 	params map[string]uint32
 	consts map[string]uint32
+	tile   string // choice of a many-token kernel
 }
 
 // TestRealShapes: the worst case of loop iterations stays under lavapipe's limit for every kernel at the largest real
@@ -98,6 +100,9 @@ func TestRealShapes(t *testing.T) {
 			for _, x := range dispatches(t, m, d) {
 				covered[x.kernel] = true
 				for _, s := range specs(x.kernel, ggml.Q4_0) {
+					if s.Choices["tile"] != x.tile {
+						continue
+					}
 					s.Params = x.params
 					n, shared := cost(t, s, x.consts)
 					if limit := uint64(d.limits.LoopLimit); limit > 0 && n > limit {

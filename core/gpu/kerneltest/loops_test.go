@@ -79,7 +79,7 @@ func countedCases(t *testing.T, r *rand.Rand) []kerneltest.Case {
 			rmsNormCase(r, mk("rmsnorm", map[string]uint32{"W": w}), 1+r.IntN(500), 1))
 		out = append(out, countedTopN(t, r, []*program.Limits{{Cpu: true}, {}}[i])...)
 	}
-	return out
+	return append(out, countedChunk(t, r)...)
 }
 
 // countedTopN has logits whose best are all the first invocation's, the later the better: each goes into its queue, and it
