@@ -3,6 +3,7 @@ package kernels
 import (
 	"encoding/binary"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -83,6 +84,16 @@ func dispatches(t *testing.T, m realShape, d device) []dispatched {
 	return append(list, dispatched{"topn", top.First.Params, c, ""}, dispatched{"topn_merge", top.Merge.Params, c, ""})
 }
 
+var docLoops = regexp.MustCompile(`loops ([\d,]+)`)
+
+// thousands writes n as the documents do.
+func thousands(n uint64) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}
+
 type dispatched struct {
 	kernel string
 	params map[string]uint32
@@ -124,7 +135,11 @@ func TestRealShapes(t *testing.T) {
 			}
 		}
 	}
+	docs := docTables(t)
 	for _, name := range Names() {
+		if m := docLoops.FindStringSubmatch(docs[name]["limits"]); m != nil && m[1] != thousands(most[name]) {
+			t.Errorf("docs/kernels.md: %s: have loops %s, want %s", name, m[1], thousands(most[name]))
+		}
 		t.Logf("%-12s at most %5d bytes of shared memory, %5d loop iterations on lavapipe (%s)", name, groupBytes[name], most[name], worst[name])
 	}
 }

@@ -6,7 +6,7 @@ override R: u32 = 4u;
 override RW: u32 = 256u; // R · W
 var<workgroup> partial: array<f32, RW>;
 
-// The first row of this invocation's team. Grids past 65,535 groups are folded into y where z and y are unused.
+// The first row of this invocation's team.
 fn team_row(group: u32, lid: u32) -> u32 { return (group * (W / L) + lid / L) * R; }
 
 // Sums a team's partials of row r; valid after a barrier, for the invocation that is the team's lane r mod L.
