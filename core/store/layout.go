@@ -20,6 +20,8 @@ const (
 	// blockBytes is how much of the file of dense tensors one checksum covers. A
 	// row of an embedding is read with its whole block.
 	blockBytes = 64 << 10
+	// maxFile bounds a file's size, so that no sum of sizes overflows.
+	maxFile = 1 << 62
 )
 
 // layout is where everything of a store lies. Its checksums are numbered: first
@@ -59,7 +61,7 @@ func (m *Manifest) layout() (*layout, error) {
 	for i := range m.Records {
 		r := &m.Records[i]
 		at := layerAt{Layer: r, at: l.experts, slot: int64(roundUp(uint64(r.Stride), align)), first: l.sums}
-		if l.sums += r.Experts; l.sums > math.MaxInt32 || at.slot > (math.MaxInt64-l.experts)/int64(r.Experts) {
+		if l.sums += r.Experts; l.sums > math.MaxInt32 || at.slot > (maxFile-l.experts)/int64(r.Experts) {
 			return nil, fmt.Errorf("layer %d: have more records than a file can hold", r.Layer)
 		}
 		l.experts += at.slot * int64(r.Experts)
@@ -90,7 +92,7 @@ func placeDense(f *gguf.File, names []string) (out []stored, size int64, err err
 		if !ok || t.Offset < last {
 			return nil, 0, fmt.Errorf("tensor %.80q: want the GGUF's, each once at most and in its order", name)
 		}
-		if size > math.MaxInt64-2*align-t.Size {
+		if size > maxFile-2*align-t.Size {
 			return nil, 0, fmt.Errorf("tensor %s: have more dense tensors than a file can hold", name)
 		}
 		out = append(out, stored{t, size})
@@ -138,7 +140,9 @@ func (l *layout) blockTensors(block int) string {
 // after the other.
 func draft(f *gguf.File, p *program.Plan, records []*program.PlacedRecord) (*Manifest, []byte, error) {
 	m := &Manifest{Table: tableSum(f), Dense: denseTensors(f, p), Records: []Layer{}}
-	m.Architecture = p.GetModel().GetArchitecture()
+	if v, ok := f.Metadata.Value("general.architecture"); ok {
+		m.Architecture, _ = v.(string)
+	}
 	var err error
 	if _, m.DenseBytes, err = placeDense(f, m.Dense); err != nil {
 		return nil, nil, err
