@@ -85,7 +85,7 @@ func TestBudgetIsWhatIsMade(t *testing.T) {
 // Sessions that take turns give what each gives alone; so does one after Reset.
 func TestSessionsTakeTurns(t *testing.T) {
 	dev, seed := gputest.Open(t), seedOf(t)
-	m := load(t, dev, toyFile(t, seed), engine.Options{})
+	m := load(t, dev, toyFile(t, seed), engine.Options{Chunk: 1})
 	a, b := session(t, m), session(t, m)
 	one, two := tokensOf(seed, 9), tokensOf(seed+1, 9)
 	wantOne := feed(t, a, one)
@@ -137,7 +137,7 @@ func TestContextEndsCleanly(t *testing.T) {
 // A cancelled feed stops between tokens and leaves the session as far as it got.
 func TestFeedHeedsItsContext(t *testing.T) {
 	dev, seed := gputest.Open(t), seedOf(t)
-	m := load(t, dev, toyFile(t, seed), engine.Options{})
+	m := load(t, dev, toyFile(t, seed), engine.Options{Chunk: 1})
 	s, tokens := session(t, m), tokensOf(seed, 6)
 	want := feed(t, s, tokens)
 	if err := s.Reset(); err != nil {

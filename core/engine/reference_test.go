@@ -31,6 +31,29 @@ func TestEngineAgreesWithInterpreter(t *testing.T) {
 	}
 }
 
+// Waves and pools change no bit of a chunk's results, nor does where a chunk's tokens were cut off
+// from the sessions beside it.
+func TestWavesChangeNothing(t *testing.T) {
+	dev, seed := gputest.Open(t), seedOf(t)
+	f, tokens := toyFile(t, seed), tokensOf(seed, 40)
+	whole := load(t, dev, f, engine.Options{Chunk: 16})
+	want := feed(t, session(t, whole), tokens)
+	small := load(t, dev, f, engine.Options{Chunk: 16, Budget: smallestBudget(whole)})
+	a, b := session(t, small), session(t, small)
+	var got, other [][]float32
+	for len(tokens) > 0 {
+		n := min(8, len(tokens)) // as many as one step gives logits for
+		got, other = append(got, feed(t, a, tokens[:n])...), append(other, feed(t, b, tokens[:n])...)
+		tokens = tokens[n:]
+	}
+	if !equalRows(got, want) || !equalRows(other, want) {
+		t.Error("the smallest pool gives other logits than one that holds every expert")
+	}
+	if small.Stats().Waves == 0 {
+		t.Error("no chunk needed a second wave of experts: the test shows nothing")
+	}
+}
+
 // smallestOf is the smallest budget with a chunk length.
 func smallestOf(t *testing.T, whole *engine.Model, f *gguf.File, chunk int) uint64 {
 	m := load(t, gputest.Open(t), f, engine.Options{Chunk: chunk})

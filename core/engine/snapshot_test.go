@@ -28,7 +28,7 @@ func continueWith(t *testing.T, s *engine.Session, tokens []int32) (last []float
 func TestContinueReusesPrefix(t *testing.T) {
 	dev, seed := gputest.Open(t), seedOf(t)
 	f := toyFile(t, seed)
-	m := load(t, dev, f, engine.Options{Snapshots: 2})
+	m := load(t, dev, f, engine.Options{Snapshots: 2, Chunk: 1})
 	s := session(t, m)
 	one := tokensOf(seed, 20)
 	other := append(append([]int32(nil), one[:12]...), tokensOf(seed+1, 6)...)
@@ -75,9 +75,9 @@ func TestContinueRebuildsBrokenSession(t *testing.T) {
 		src.Source = s
 		return src, err
 	}
-	whole := load(t, dev, f, engine.Options{})
+	whole := load(t, dev, f, engine.Options{Chunk: 1})
 	want := feed(t, session(t, whole), tokens)
-	o := engine.Options{Snapshots: 1, KVF32: true}
+	o := engine.Options{Snapshots: 1, KVF32: true, Chunk: 1}
 	m, err := engine.Load(context.Background(), dev, store.Header(f), planner{}, open, o)
 	if err != nil {
 		t.Fatal(err)

@@ -14,11 +14,12 @@ var<workgroup> greatest: array<f32, W>;
 @compute @workgroup_size(W)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
   let h = wg.x;
-  var seen = step.S;
+  let t = wg.z;
+  var seen = step.pos0 + t + 1u;
   if (c.window > 0u) { seen = min(seen, c.window); }
   let runs = (seen + KEYS - 1u) / KEYS;
-  var m = part[h * (HD + 2u)];
-  for (var s = lid; s < runs; s += W) { m = max(m, part[(s * c.heads + h) * (HD + 2u)]); }
+  var m = part[(t * c.heads + h) * (HD + 2u)];
+  for (var s = lid; s < runs; s += W) { m = max(m, part[((s * step.T + t) * c.heads + h) * (HD + 2u)]); }
   greatest[lid] = m;
   workgroupBarrier();
   for (var i = 0u; i < W; i++) { m = max(m, greatest[i]); }
@@ -27,12 +28,12 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
     var sum = 0.0;
     var v = vec2<f32>(0.0);
     for (var s = 0u; s < runs; s++) {
-      let o = (s * c.heads + h) * (HD + 2u);
+      let o = ((s * step.T + t) * c.heads + h) * (HD + 2u);
       let e = exp(part[o] - m);
       sum += e * part[o + 1u];
       v += e * vec2<f32>(part[o + 2u + 2u * i], part[o + 3u + 2u * i]);
     }
-    let at = (step.row0 * c.heads + h) * HD + 2u * i;
+    let at = ((step.row0 + t) * c.heads + h) * HD + 2u * i;
     y[at] = v.x / sum;
     y[at + 1u] = v.y / sum;
   }

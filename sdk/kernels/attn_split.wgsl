@@ -29,12 +29,15 @@ fn cache_at(pos: u32, kvh: u32) -> u32 {
 @compute @workgroup_size(W)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
   let kvh = wg.x;
-  var seen = step.S;
+  let t = wg.z;
+  let len = step.pos0 + t + 1u; // positions that this token sees, itself included
+  var seen = len;
   if (c.window > 0u) { seen = min(seen, c.window); }
-  let first = step.S - seen + wg.y * KEYS;
-  let keys = min(KEYS, step.S - first);
+  let first = len - seen + wg.y * KEYS;
+  if (first >= len) { return; } // a run past this token's positions
+  let keys = min(KEYS, len - first);
   let heads = c.kv_heads * G;
-  for (var i = lid; i < GHD; i += W) { qs[i] = q[(step.row0 * heads + kvh * G) * HD + i] * c.scale; }
+  for (var i = lid; i < GHD; i += W) { qs[i] = q[((step.row0 + t) * heads + kvh * G) * HD + i] * c.scale; }
   workgroupBarrier();
   for (var j = lid; j < keys; j += W) {
     let at = cache_at(first + j, kvh);
@@ -56,7 +59,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
       scores[g * KEYS + j] = p;
       sum += p;
     }
-    let o = (wg.y * heads + kvh * G + g) * (HD + 2u);
+    let o = ((wg.y * step.T + t) * heads + kvh * G + g) * (HD + 2u);
     part[o] = m;
     part[o + 1u] = sum;
   }
@@ -69,7 +72,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
       for (var g = 0u; g < G; g++) { acc[g] += scores[g * KEYS + j] * v; }
     }
     for (var g = 0u; g < G; g++) {
-      let o = (wg.y * heads + kvh * G + g) * (HD + 2u) + 2u + 2u * i;
+      let o = ((wg.y * step.T + t) * heads + kvh * G + g) * (HD + 2u) + 2u + 2u * i;
       part[o] = acc[g].x;
       part[o + 1u] = acc[g].y;
     }

@@ -62,24 +62,34 @@ func refHeads(c *program.Call) {
 
 func refAttnSplit(c *program.Call) {
 	hd, g, keys := int(c.Param("HD")), int(c.Param("G")), int(c.Param("KEYS"))
-	kv, s := int(c.U32("kv_heads")), int(c.Step.S)
-	heads, seen := kv*g, s
-	if w := int(c.U32("window")); w > 0 {
-		seen = min(seen, w)
-	}
-	for run := range int(c.Grid[1]) {
-		first := s - seen + run*keys
-		for h := range heads {
-			q := c.Values("q")[(int(c.Step.Row0)*heads+h)*hd:][:hd]
-			m, sum, values := softmaxRun(c, q, first, min(first+keys, s), kv, h/g)
-			o := (run*heads + h) * (hd + 2)
-			c.Store("part", o, m)
-			c.Store("part", o+1, sum)
-			for i, v := range values {
-				c.Store("part", o+2+i, v)
+	kv := int(c.U32("kv_heads"))
+	heads := kv * g
+	for t := range int(c.Grid[2]) {
+		end := int(c.Step.Pos0) + t + 1
+		seen := seenBy(c, t)
+		for run := range (seen + keys - 1) / keys {
+			first := end - seen + run*keys
+			for h := range heads {
+				q := c.Values("q")[((int(c.Step.Row0)+t)*heads+h)*hd:][:hd]
+				m, sum, values := softmaxRun(c, q, first, min(first+keys, end), kv, h/g)
+				o := ((run*int(c.Step.T)+t)*heads + h) * (hd + 2)
+				c.Store("part", o, m)
+				c.Store("part", o+1, sum)
+				for i, v := range values {
+					c.Store("part", o+2+i, v)
+				}
 			}
 		}
 	}
+}
+
+// seenBy is how many positions token t of the step sees, itself included.
+func seenBy(c *program.Call, t int) int {
+	seen := int(c.Step.Pos0) + t + 1
+	if w := int(c.U32("window")); w > 0 {
+		return min(seen, w)
+	}
+	return seen
 }
 
 // softmaxRun is one query head over the cached positions first..last-1: the greatest
@@ -109,26 +119,24 @@ func softmaxRun(c *program.Call, q []float64, first, last, kvHeads, kvHead int) 
 
 func refAttnMerge(c *program.Call) {
 	hd, keys, heads := int(c.Param("HD")), int(c.Param("KEYS")), int(c.U32("heads"))
-	seen := int(c.Step.S)
-	if w := int(c.U32("window")); w > 0 {
-		seen = min(seen, w)
-	}
-	runs := (seen + keys - 1) / keys
 	part := c.Values("part")
-	at := func(run, h int) []float64 { return part[(run*heads+h)*(hd+2):][:hd+2] }
-	for h := range heads {
-		m := math.Inf(-1)
-		for run := range runs {
-			m = max(m, at(run, h)[0])
-		}
-		for i := range hd {
-			var sum, v float64
+	for t := range int(c.Grid[2]) {
+		runs := (seenBy(c, t) + keys - 1) / keys
+		at := func(run, h int) []float64 { return part[((run*int(c.Step.T)+t)*heads+h)*(hd+2):][:hd+2] }
+		for h := range heads {
+			m := math.Inf(-1)
 			for run := range runs {
-				e := math.Exp(at(run, h)[0] - m)
-				sum += e * at(run, h)[1]
-				v += e * at(run, h)[2+i]
+				m = max(m, at(run, h)[0])
 			}
-			c.Store("y", (int(c.Step.Row0)*heads+h)*hd+i, v/sum)
+			for i := range hd {
+				var sum, v float64
+				for run := range runs {
+					e := math.Exp(at(run, h)[0] - m)
+					sum += e * at(run, h)[1]
+					v += e * at(run, h)[2+i]
+				}
+				c.Store("y", ((int(c.Step.Row0)+t)*heads+h)*hd+i, v/sum)
+			}
 		}
 	}
 }

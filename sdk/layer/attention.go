@@ -55,7 +55,7 @@ func (l *Layer) Attention(qkv *Value, a Attention) *Value {
 	}
 	k, v := l.cache("k_cache", a), l.cache("v_cache", a)
 	l.emit(l.heads(a, l.plain(qkv), q, k, v))
-	part := l.scratchShape("part", 0, partShape(a))
+	part := l.scratchShape("part", 0, l.partShape(a))
 	l.emit(l.attnSplit(a, q, k, v, part))
 	w := l.width(64)
 	l.emit(&op{
@@ -63,7 +63,7 @@ func (l *Layer) Attention(qkv *Value, a Attention) *Value {
 		spec:   spec("attn_merge").with("HD", uint32(a.HeadDim)).with("KEYS", splitKeys).with("W", w),
 		consts: consts{"heads": uint32(a.Heads), "window": uint32(a.Window)},
 		binds:  binds{"part": read(part), "y": write(y)},
-		grid:   []*program.Term{one(a.Heads)},
+		grid:   []*program.Term{one(a.Heads), one(1), perRow()},
 	})
 	return y
 }
@@ -108,10 +108,16 @@ func (l *Layer) heads(a Attention, qkv, q *Value, k, v *program.Binding) *op {
 
 // partShape is what attn_split hands to attn_merge: per run of splitKeys positions and head,
 // the greatest score, the sum, and HeadDim values.
-func partShape(a Attention) *program.Buffer {
+func (e *Encoder) partShape(a Attention) *program.Buffer {
 	run := uint64(a.Heads * (a.HeadDim + 2))
-	if a.Window > 0 {
-		return &program.Buffer{Fixed: run * uint64((a.Window+splitKeys-1)/splitKeys)}
+	runs := uint64((a.Window + splitKeys - 1) / splitKeys)
+	switch {
+	case e.many() && a.Window > 0:
+		return &program.Buffer{PerRow: run * runs}
+	case e.many():
+		return &program.Buffer{PerRowPos: run, PosDiv: splitKeys}
+	case a.Window > 0:
+		return &program.Buffer{Fixed: run * runs}
 	}
 	return &program.Buffer{PerPos: run, PosDiv: splitKeys}
 }
@@ -128,7 +134,7 @@ func (l *Layer) attnSplit(a Attention, q *Value, k, v *program.Binding, part *Va
 			with("W", l.width(128)).with("GHD", g*uint32(a.HeadDim)).with("GKEYS", g*splitKeys),
 		consts: consts{"kv_heads": uint32(a.KVHeads), "window": uint32(a.Window), "scale": a.Scale},
 		binds:  binds{"q": read(q), "kc": at(k), "vc": at(v), "part": write(part)},
-		grid:   []*program.Term{one(a.KVHeads), runs},
+		grid:   []*program.Term{one(a.KVHeads), runs, perRow()},
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 type regime struct{ min, max uint32 }
 
 // regimes are those that the library has kernels for, in ascending order.
-var regimes = []regime{{1, 1}}
+var regimes = []regime{{1, 1}, {2, 0}}
 
 // Encoder writes a program. Its errors are sticky, so that an author writes
 // straight lines; they are reported together at the end.
@@ -73,6 +73,9 @@ func run(s source, limits *program.Limits, kvF32 bool, encode func(*Encoder)) (*
 	}
 	return out.program, nil
 }
+
+// many reports whether this run writes the forms for several tokens at once.
+func (e *Encoder) many() bool { return e.regime.max != 1 }
 
 // fail remembers an error; the author's Encode goes on with placeholder values.
 func (e *Encoder) fail(format string, args ...any) {

@@ -29,9 +29,16 @@ func (l *Layer) Experts(x *Value, r Router, f GatedFFN) *Value {
 	if pw == nil || rec == nil {
 		return y
 	}
+	if l.many() {
+		x = l.plain(x) // computed in the trunk, once, not in every wave
+	}
 	l.section.layer = l.number
 	l.open(program.Kind_EXPERTS, l.number)
 	act := l.scratch("act", int(l.source.model().GetTopK())*f.FF)
+	if l.many() {
+		l.expertTiles(x, f, rec, act, pw, y)
+		return y
+	}
 	l.emit(l.expertPair(x, f, rec, act))
 	down := l.expertDown(f, rec, act, pw, y)
 	l.emit(down)

@@ -1,6 +1,11 @@
 package layer
 
-import "github.com/sluicehost/sluice/sdk/program"
+import (
+	"maps"
+
+	"github.com/sluicehost/sluice/sdk/kernels"
+	"github.com/sluicehost/sluice/sdk/program"
+)
 
 // Activation of a gated FFN.
 type Activation string
@@ -31,19 +36,30 @@ func (l *Layer) FFN(x *Value, f GatedFFN) *Value {
 		l.fail("tensors %s and %s: have unlike types, want one type: no kernel reads such a pair yet", gate.label, up.label)
 	}
 	for i, b := range gate.placed.GetBands() {
-		s := l.split(int(b.Rows), x.width/32)
-		o := &op{
-			label: gate.label + "+up",
-			spec:  spec("pair").typed("gate", b.Type).typed("up", b.Type).choose("act", string(f.Act)),
-			consts: consts{"gate": planes(b), "up": planes(up.placed.Bands[i]), "rows": uint32(b.Rows), "units": uint32(x.width / 32),
-				"y_stride": uint32(f.FF), "y_off": uint32(b.Row0), "limit": f.Limit},
-			binds: binds{"gate": at(gate.band(i)), "up": at(up.band(i)), "y": write(y)},
-			grid:  []*program.Term{groups(int(b.Rows), s.rows()), perRow()},
-		}
-		s.apply(o.spec)
-		l.emit(o.input(x))
+		o := l.pair(gate.placed.Bands[i], x)
+		o.label = gate.label + "+up"
+		o.spec.typed("gate", b.Type).typed("up", b.Type).choose("act", string(f.Act))
+		o.binds["gate"], o.binds["up"], o.binds["y"] = at(gate.band(i)), at(up.band(i)), write(y)
+		maps.Copy(o.consts, consts{"gate": planes(b), "up": planes(up.placed.Bands[i]), "rows": uint32(b.Rows), "units": uint32(x.width / 32),
+			"y_stride": uint32(f.FF), "y_off": uint32(b.Row0), "limit": f.Limit})
+		l.emit(o)
 	}
 	return l.Linear(y, x.width, f.Down)
+}
+
+// pair is the first half of a gated FFN for one band of its two weights, without them.
+func (e *Encoder) pair(b *program.Band, x *Value) *op {
+	rows, units := int(b.Rows), x.width/32
+	if e.many() {
+		x = e.plain(x)
+		t := kernels.MatmulTile(e.limits, 2*rows, units).Pair()
+		return &op{spec: spec("matmul_pair").tiled(t), consts: consts{}, binds: binds{"x": read(x)},
+			grid: []*program.Term{groups(rows, t.BR), perRows(t.BT)}}
+	}
+	s := e.split(rows, units)
+	o := &op{spec: spec("pair"), consts: consts{}, binds: binds{}, grid: []*program.Term{groups(rows, s.rows()), perRow()}}
+	s.apply(o.spec)
+	return o.input(x)
 }
 
 // sameBands reports whether two weights are cut and typed alike.

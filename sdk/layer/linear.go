@@ -1,6 +1,9 @@
 package layer
 
-import "github.com/sluicehost/sluice/sdk/program"
+import (
+	"github.com/sluicehost/sluice/sdk/kernels"
+	"github.com/sluicehost/sluice/sdk/program"
+)
 
 // Linear is W · x for tensors of the block with x's width as row length, stacked to rows
 // rows in all. x may be a norm.
@@ -15,15 +18,39 @@ func (l *Layer) Linear(x *Value, rows int, tensors ...string) *Value {
 		return y
 	}
 	for i, b := range m.placed.GetBands() {
-		o := l.matvec(m, i, x, l.split(int(b.Rows), x.width/32))
-		o.spec.choose("rows", "all").choose("out", "put")
+		o := l.product(m, i, x)
+		o.spec.choose("out", "put")
 		o.binds["y"] = write(y)
 		o.consts["y_stride"], o.consts["y_off"] = uint32(rows), uint32(b.Row0)
-		o.grid = append(o.grid, perRow())
 		l.emit(o)
 		y.ops = append(y.ops, o)
 	}
 	return y
+}
+
+// product is band · x for every token of the step, without its output.
+func (e *Encoder) product(m *matrix, band int, x *Value) *op {
+	rows := int(m.placed.Bands[band].Rows)
+	if e.many() {
+		return e.matmul(m, band, e.plain(x))
+	}
+	o := e.matvec(m, band, x, e.split(rows, x.width/32))
+	o.spec.choose("rows", "all")
+	o.grid = append(o.grid, perRow())
+	return o
+}
+
+// matmul is product by tiles of rows and tokens.
+func (e *Encoder) matmul(m *matrix, band int, x *Value) *op {
+	b := m.placed.Bands[band]
+	t := kernels.MatmulTile(e.limits, int(b.Rows), x.width/32)
+	return &op{
+		label:  m.label,
+		spec:   spec("matmul").typed("w", b.Type).tiled(t),
+		consts: consts{"planes": planes(b), "rows": uint32(b.Rows), "units": uint32(x.width / 32)},
+		binds:  binds{"x": read(x), "w": at(m.band(band))},
+		grid:   []*program.Term{groups(int(b.Rows), t.BR), perRows(t.BT)},
+	}
 }
 
 // matvec is the operation for one band of a matrix, without its output.

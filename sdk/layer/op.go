@@ -43,6 +43,7 @@ func table(t program.Table) operand {
 func bank() operand                   { return at(&program.Binding{At: &program.Binding_Bank{Bank: true}}) }
 func one(n int) *program.Term         { return &program.Term{Mul: uint32(n)} }
 func perRow() *program.Term           { return &program.Term{N: program.Var_T} }
+func perRows(n int) *program.Term     { return &program.Term{Div: uint32(n), N: program.Var_T} }
 func groups(n, per int) *program.Term { return one((n + per - 1) / per) }
 
 // opSpec is a kernels.Spec in the making.
@@ -55,6 +56,12 @@ func spec(name string) opSpec {
 func (s opSpec) with(param string, v uint32) opSpec {
 	s.Params[param] = v
 	return s
+}
+
+// tiled chooses a many-token kernel's tile.
+func (s opSpec) tiled(t kernels.Tile) opSpec {
+	maps.Copy(s.Params, t.Params)
+	return s.choose("tile", t.Choice)
 }
 
 func (s opSpec) choose(what, which string) opSpec {

@@ -21,6 +21,7 @@ type norm struct {
 	of     *Value
 	weight *program.Binding
 	eps    float64
+	plain  *Value // where it was computed after all
 }
 
 // Width is the number of values per token.
@@ -77,7 +78,11 @@ func (e *Encoder) plain(x *Value) *Value {
 	if x.norm == nil {
 		return x
 	}
+	if x.norm.plain != nil {
+		return x.norm.plain
+	}
 	y := e.scratch("norm", x.width)
+	x.norm.plain = y
 	e.emit(&op{
 		label:  "norm",
 		spec:   spec("rmsnorm"),
