@@ -127,8 +127,7 @@ func Encode(t *testing.T, a sdk.Architecture, f *File, limits *program.Limits, k
 	if err != nil {
 		t.Fatalf("the plugin refuses weights that it asked for: %v", err)
 	}
-	bounds := program.Bounds{Limits: limits, StorageAlign: 256, UniformAlign: 256, Chunk: chunkOf(prog), Outs: 1, Context: contextFor(limits), MaxBuffer: 1 << 31}
-	if err := program.Validate(p, weights, records, prog, bounds); err != nil {
+	if err := program.Validate(p, weights, records, prog, boundsFor(limits, prog)); err != nil {
 		t.Errorf("the program is not valid: the host would refuse it: %v", err)
 	}
 	again, err := sdk.InProcess(a).Encode(context.Background(), req)
@@ -138,22 +137,19 @@ func Encode(t *testing.T, a sdk.Architecture, f *File, limits *program.Limits, k
 	return p, weights, records, prog
 }
 
-// contextFor is 4,096, or less where caches of that length can't fit the device's bindings.
-func contextFor(l *program.Limits) uint64 {
+// boundsFor is what programs must be good for: long contexts and chunks, or short ones where
+// longer can't fit the device's bindings.
+func boundsFor(l *program.Limits, p *program.Program) program.Bounds {
+	b := program.Bounds{Limits: l, StorageAlign: 256, UniformAlign: 256, Chunk: 64, Outs: 1, Context: 4096, MaxBuffer: 1 << 31}
 	if l.MaxBinding < 64<<20 {
-		return 64
+		b.Chunk, b.Context = 8, 64
 	}
-	return 4096
-}
-
-// chunkOf is 64, or 1 for a program that takes one token at a time.
-func chunkOf(p *program.Program) uint64 {
 	for _, s := range p.Sections {
-		if s.Kind != program.Kind_HEAD && s.Pick(64) == nil {
-			return 1
+		if s.Kind != program.Kind_HEAD && s.Pick(2) == nil {
+			b.Chunk = 1 // a program that takes one token at a time
 		}
 	}
-	return 64
+	return b
 }
 
 // refusal plans a changed header: it gives the refusal's text, or "" where the plugin can do without.
