@@ -8,7 +8,8 @@ import (
 
 // modelFlags name the model.
 type modelFlags struct {
-	Model string `short:"m" required:"" placeholder:"FILE" help:"GGUF file; any part of a split model will do."`
+	Model string `short:"m" placeholder:"FILE" help:"GGUF file; any part of a split model will do. A store's folder is taken as --store."`
+	Store string `placeholder:"DIR" help:"Store that ingest has made: its folder, or its name in the default place. With --model, too, it must be made from that file."`
 }
 
 // registryPath names the registry.

@@ -26,14 +26,15 @@ type loaded struct {
 // load brings a model up: its header, its plugin, the GPU, its weights. On an error nothing
 // is left open. A step gives the top best logits of each row where that many can be had from the
 // GPU, else (and for 0) all of them.
-func (a *app) load(path string, r registryFlags, e engineFlags, top int) (_ *loaded, err error) {
+func (a *app) load(m modelFlags, r registryFlags, e engineFlags, top int) (_ *loaded, err error) {
 	if err := e.check(); err != nil {
 		return nil, err
 	}
-	f, err := gguf.Open(path)
+	f, err := m.open()
 	if err != nil {
 		return nil, err
 	}
+	path := f.path
 	l, held := &loaded{}, f
 	defer func() {
 		if err != nil {
@@ -46,7 +47,7 @@ func (a *app) load(path string, r registryFlags, e engineFlags, top int) (_ *loa
 	if l.tok, err = tokenizer.New(f.Metadata); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	process, err := a.pluginFor(f, path, r)
+	process, err := a.pluginFor(f.File, path, r)
 	if err != nil {
 		return nil, err
 	}
@@ -66,19 +67,19 @@ func (a *app) load(path string, r registryFlags, e engineFlags, top int) (_ *loa
 	if top > engine.MaxTop {
 		top = 0
 	}
-	suppress, err := suppressed(f)
+	suppress, err := suppressed(f.File)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	shown := a.progress("loading")
 	open := func(p *program.Plan, weights []*program.Placed, records []*program.PlacedRecord) (store.Source, error) {
-		s, err := store.NewGGUF(f, p, weights, records)
+		s, err := f.source(p, weights, records)
 		if err == nil {
 			held = nil // the source closes it
 		}
 		return s, err
 	}
-	l.model, err = engine.Load(a.ctx, l.device, store.Header(f), process, open,
+	l.model, err = engine.Load(a.ctx, l.device, store.Header(f.File), process, open,
 		engine.Options{Budget: bytes, Context: e.Ctx, Chunk: e.Chunk, KVF32: e.KV == "f32",
 			Top: top, Suppress: suppress, Progress: shown.update})
 	shown.done()

@@ -47,6 +47,12 @@ type cli struct {
 	Run      runCmd      `cmd:"" help:"Continue a prompt."`
 	Eval     evalCmd     `cmd:"" help:"Report logits and greedy tokens, JSON lines in and out."`
 	Tokenize tokenizeCmd `cmd:"" help:"Turn text into token ids or back, JSON lines in and out."`
+	Ingest   ingestCmd   `cmd:"" help:"Pack a model into a store that runs without its GGUF, from a file or an address."`
+	Store    struct {
+		Ls     storeLsCmd     `cmd:"" help:"List the stores in the default place."`
+		Rm     storeRmCmd     `cmd:"" help:"Delete a store."`
+		Verify storeVerifyCmd `cmd:"" help:"Compare all of a store with its checksums."`
+	} `cmd:"" help:"Packed models, as ingest makes them."`
 	Inspect  inspectCmd  `cmd:"" help:"Show what a GGUF file holds and what would run it."`
 	Registry registryCmd `cmd:"" help:"Show the registry: plugins and known model files."`
 	Plugin   struct {

@@ -44,8 +44,12 @@ func (p *progress) update(done, total uint64) {
 	if now.Before(p.next) || total == 0 {
 		return
 	}
+	p.show(now, fmt.Sprintf("%s: %d %% of %s", p.doing, done*100/total, size(total)))
+}
+
+// show shows a text in place of the one before.
+func (p *progress) show(now time.Time, text string) {
 	p.next = now.Add(p.every())
-	text := fmt.Sprintf("%s: %d %% of %s", p.doing, done*100/total, size(total))
 	if !p.terminal {
 		fmt.Fprintln(p.w, text)
 		return

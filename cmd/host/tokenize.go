@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sluicehost/sluice/core/gguf"
 	"github.com/sluicehost/sluice/core/tokenizer"
 )
 
@@ -36,14 +35,14 @@ func (c *tokenizeCmd) Run(a *app) error {
 	if c.Special && !c.Decode {
 		return errors.New("--special goes with --decode")
 	}
-	f, err := gguf.Open(c.Model)
+	f, err := c.open()
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	t, err := tokenizer.New(f.Metadata)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.Model, err)
+		return fmt.Errorf("%s: %w", f.path, err)
 	}
 	return a.eachLine(func(_ context.Context, l line) (any, bool) {
 		out, err := c.answer(t, l)
