@@ -36,6 +36,7 @@ type Options struct {
 	Snapshots int                      // of recurrent state that each session keeps, see Session.Snapshot
 	Top       int                      // read back only the best Top tokens of each row, at most MaxTop; 0 is every logit
 	Suppress  []int32                  // tokens whose logits count as -Inf
+	Profile   bool                     // time every dispatch by itself, see Model.Profile
 	Readers   int                      // expert records read at once; 0 is 4
 	Progress  func(done, total uint64) // of the dense upload, in bytes; may be nil
 }
@@ -62,6 +63,7 @@ type Model struct {
 	ropes     []ropeTable
 	snapshots int // per session
 	suppress  []int32
+	profile   *profile
 	topn      *topn // nil where whole rows are read back
 	runner    runner
 	stats     Stats
@@ -129,6 +131,11 @@ func (m *Model) allocate(ctx context.Context, banks []stream.Bank, suppress []by
 	if err := m.makeRunner(); err != nil {
 		return err
 	}
+	if o.Profile {
+		if err := m.makeProfile(ctx); err != nil {
+			return err
+		}
+	}
 	m.shared, err = m.bindAll(nil)
 	return err
 }
@@ -156,6 +163,9 @@ func (m *Model) Close() error {
 	}
 	if m.topn != nil {
 		m.topn.release()
+	}
+	if m.profile != nil && m.profile.timer != nil {
+		m.profile.timer.Release()
 	}
 	for _, groups := range m.shared {
 		for _, g := range groups {

@@ -147,7 +147,7 @@ func (m *Model) runSection(ctx context.Context, s *Session, sec *program.Section
 			return err
 		}
 	}
-	if err := m.record(s, v, flat, step); err != nil {
+	if err := m.record(ctx, s, v, flat, step); err != nil {
 		return err
 	}
 	if sec.Kind == program.Kind_TRUNK {
@@ -157,7 +157,7 @@ func (m *Model) runSection(ctx context.Context, s *Session, sec *program.Section
 }
 
 // record appends a variant's dispatches. flat is its number among all.
-func (m *Model) record(s *Session, v *program.Variant, flat int, step program.StepUniform) error {
+func (m *Model) record(ctx context.Context, s *Session, v *program.Variant, flat int, step program.StepUniform) error {
 	for i, d := range v.Dispatches {
 		g := m.shared[flat][i]
 		if g == nil {
@@ -166,6 +166,12 @@ func (m *Model) record(s *Session, v *program.Variant, flat int, step program.St
 		grid, err := program.Grid(d.Grid, step, m.device.Limits().MaxGroups)
 		if err != nil {
 			return fmt.Errorf("engine: %s: %w", d.Label, err)
+		}
+		if m.profile != nil {
+			if err := m.profile.dispatch(ctx, m, d, g, grid); err != nil {
+				return err
+			}
+			continue
 		}
 		m.runner.commands.Dispatch(m.code.pipelines[d.Kernel], g, grid[0], grid[1], grid[2])
 	}

@@ -77,7 +77,7 @@ func (m *Model) runWaves(ctx context.Context, s *Session, layer int, v *program.
 		if err := m.writeStep(step); err != nil {
 			return err
 		}
-		if err := m.record(s, v, flat, step); err != nil {
+		if err := m.record(ctx, s, v, flat, step); err != nil {
 			return err
 		}
 	}
