@@ -30,7 +30,7 @@ func TestBadModels(t *testing.T) {
 		wants []string
 	}{
 		"no file":         {"/no/such.gguf", []string{"/no/such.gguf: no such file or directory"}},
-		"a folder":        {t.TempDir(), []string{"have a folder"}},
+		"a folder":        {t.TempDir(), []string{"not a store"}},
 		"not a GGUF":      {bytesOf("text", []byte("once upon a time there was a file that was no model")), []string{"this is not a GGUF model"}},
 		"empty":           {bytesOf("empty", nil), []string{"empty"}},
 		"header cut off":  {bytesOf("header.gguf", whole[:5000]), []string{"header.gguf"}},

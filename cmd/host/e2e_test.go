@@ -318,11 +318,11 @@ func TestRunSampled(t *testing.T) {
 	}
 }
 
-// TestBudget runs with the smallest budget that the refusal of a smaller one names.
+// TestSmallBudget runs with the smallest budget that the refusal of a smaller one names.
 func TestSmallBudget(t *testing.T) {
 	t.Parallel()
 	needGPU(t)
-	r := runHost(t, "", "run", "--model", tiny, "--raw", "--prompt", "x", "--gpu-budget", "100kB")
+	r := runHost(t, "", "eval", "--model", tiny, "--gpu-budget", "100kB")
 	r.fails(t, "GPU budget: have 100000 bytes, want at least ", "--gpu-budget")
 	_, rest, _ := strings.Cut(r.stderr, "want at least ")
 	var least int
