@@ -52,7 +52,7 @@ func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 		}
 	}
 	picks, logits := m.readbackSizes()
-	b.Staging = gpu.Booked(picks) + gpu.Booked(logits)
+	b.Staging = gpu.Booked(picks) + gpu.Booked(logits) + uint64(stagingBuffers(o.Readers))*gpu.Booked(m.largestRecord())
 	groups := m.groups()
 	limit := int64(min(m.device.Limits().MaxStorageBinding, m.device.Limits().MaxBufferSize))
 	for _, g := range groups {

@@ -74,6 +74,9 @@ type Model struct {
 // header is the file's, maxima come from the device. Errors of the planner and the
 // validator come back as they are.
 func Load(ctx context.Context, dev *gpu.Device, h *program.Header, p Planner, open Opener, o Options) (*Model, error) {
+	if o.Readers <= 0 {
+		o.Readers = defaultReaders
+	}
 	m := &Model{device: dev, snapshots: o.Snapshots, busy: make(chan struct{}, 1)}
 	if err := m.plan(ctx, h, p, o); err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"sync"
 
 	"github.com/sluicehost/sluice/core/gpu"
 	"github.com/sluicehost/sluice/core/stream"
@@ -29,14 +28,11 @@ type experts struct {
 	rows    [][]byte       // the residency table's rows, by index
 	dirty   []bool
 	changes []stream.Change
-	room    sync.Pool // []byte for records
+	staging *staging
 }
 
 // makeExperts creates the banks and the pool.
 func (m *Model) makeExperts(banks []stream.Bank, readers int) (*experts, error) {
-	if readers <= 0 {
-		readers = defaultReaders
-	}
 	x := &experts{model: m, bank: map[int]int{}, index: map[int]uint64{}}
 	for i, r := range m.Records {
 		x.index[int(r.Layer)] = uint64(i)
@@ -60,6 +56,9 @@ func (m *Model) makeExperts(banks []stream.Bank, readers int) (*experts, error) 
 		x.dirty = append(x.dirty, true)
 	}
 	var err error
+	if x.staging, err = makeStaging(m.device, stagingBuffers(readers), m.largestRecord()); err != nil {
+		return x, err
+	}
 	x.pool, err = stream.New(stream.Config{Banks: banks, Readers: readers, Loader: x})
 	return x, err
 }
@@ -68,27 +67,31 @@ func (x *experts) close() {
 	if x.pool != nil {
 		x.pool.Close()
 	}
+	if x.staging != nil {
+		x.staging.release()
+	}
 	for _, b := range x.banks {
 		b.Release()
 	}
 }
 
+// largestRecord is the greatest stride.
+func (m *Model) largestRecord() uint64 {
+	var n uint64
+	for _, r := range m.Records {
+		n = max(n, r.Stride)
+	}
+	return n
+}
+
 func (x *experts) bankOf(layer int) *gpu.Buffer { return x.banks[x.bank[layer]] }
 
-// Load reads a record and writes it to its slot: the pool's Loader.
+// Load reads a record and copies it to its slot: the pool's Loader.
 func (x *experts) Load(ctx context.Context, key stream.Key, bank, slot int) error {
 	stride := x.stride[bank]
-	b, ok := x.room.Get().(*[]byte)
-	if !ok || uint64(cap(*b)) < stride {
-		b = new([]byte)
-		*b = make([]byte, stride)
-	}
-	defer x.room.Put(b)
-	data := (*b)[:stride]
-	if err := x.model.source.ReadRecord(ctx, key.Layer, key.Expert, data); err != nil {
-		return err
-	}
-	return x.model.device.Write(x.banks[bank], uint64(slot)*stride, data)
+	return x.staging.upload(ctx, x.banks[bank], uint64(slot)*stride, stride, func(data []byte) error {
+		return x.model.source.ReadRecord(ctx, key.Layer, key.Expert, data)
+	})
 }
 
 // writeMap brings the residency table up to date; nothing may be uploaded between it and the

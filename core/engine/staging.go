@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluicehost/sluice/core/gpu"
+)
+
+// staging is a ring of buffers that the CPU maps: records are read straight into them, and one copy
+// each brings them to their slots. Queue writes would copy once more, on one thread.
+type staging struct {
+	device *gpu.Device
+	free   chan *gpu.Buffer
+	all    []*gpu.Buffer
+}
+
+// stagingBuffers is the length of the ring for a number of readers: while a record is copied
+// its reader fills another.
+func stagingBuffers(readers int) int { return 2 * readers }
+
+func makeStaging(d *gpu.Device, n int, size uint64) (*staging, error) {
+	s := &staging{device: d, free: make(chan *gpu.Buffer, n)}
+	for i := range n {
+		b, err := d.NewBuffer(gpu.Staging, fmt.Sprintf("staging %d", i), size, gpu.UsageMapWrite|gpu.UsageCopySrc)
+		if err != nil {
+			return s, err
+		}
+		s.all = append(s.all, b)
+		s.free <- b
+	}
+	return s, nil
+}
+
+// upload lets fill write n bytes and queues their copy to dst at off. When it returns, the copy
+// comes before anything that is submitted later.
+func (s *staging) upload(ctx context.Context, dst *gpu.Buffer, off, n uint64, fill func([]byte) error) error {
+	var b *gpu.Buffer
+	select {
+	case b = <-s.free:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { s.free <- b }()
+	data, err := b.Map(ctx) // waits for the copy that used it last
+	if err != nil {
+		return err
+	}
+	if err := fill(data[:n]); err != nil {
+		_ = b.Unmap() // the first error says more
+		return err
+	}
+	if err := b.Unmap(); err != nil {
+		return err
+	}
+	var c gpu.Commands
+	c.Copy(b, 0, dst, off, n)
+	return s.device.Submit(&c)
+}
+
+func (s *staging) release() {
+	for _, b := range s.all {
+		b.Release()
+	}
+}
