@@ -201,7 +201,7 @@ func (b *builder) rows(least, most uint32) {
 type consts []any
 
 // run adds a dispatch: label, kernel and "inputs -> outputs" by name.
-func (b *builder) run(label, kernel, flow string, grid []*Term, c consts) {
+func (b *builder) run(label, kernel, flow string, grid []*Term, c consts) *Dispatch {
 	b.t.Helper()
 	d := &Dispatch{Label: label, Grid: grid}
 	in, out, _ := strings.Cut(flow, "->")
@@ -226,6 +226,7 @@ func (b *builder) run(label, kernel, flow string, grid []*Term, c consts) {
 	}
 	d.Kernel = b.kernel(kernel, k, uint32(len(d.Constants)))
 	b.variant.Dispatches = append(b.variant.Dispatches, d)
+	return d
 }
 
 // kernelName is the name by which programs list a kernel: its base name, then

@@ -2188,8 +2188,9 @@ type Dispatch struct {
 	Kernel        uint32                 `protobuf:"varint,1,opt,name=kernel,proto3" json:"kernel,omitempty"`
 	Bindings      []*Binding             `protobuf:"bytes,2,rep,name=bindings,proto3" json:"bindings,omitempty"` // one per slot of the kernel
 	Constants     []byte                 `protobuf:"bytes,3,opt,name=constants,proto3" json:"constants,omitempty"`
-	Grid          []*Term                `protobuf:"bytes,4,rep,name=grid,proto3" json:"grid,omitempty"`   // x, y, z workgroups
-	Label         string                 `protobuf:"bytes,5,opt,name=label,proto3" json:"label,omitempty"` // as in blk.3.attn_qkv
+	Grid          []*Term                `protobuf:"bytes,4,rep,name=grid,proto3" json:"grid,omitempty"`     // x, y, z workgroups
+	Label         string                 `protobuf:"bytes,5,opt,name=label,proto3" json:"label,omitempty"`   // as in blk.3.attn_qkv
+	Result        *Result                `protobuf:"bytes,6,opt,name=result,proto3" json:"result,omitempty"` // set where this dispatch completes a block's result; for comparing runs, nothing depends on it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2259,6 +2260,67 @@ func (x *Dispatch) GetLabel() string {
 	return ""
 }
 
+func (x *Dispatch) GetResult() *Result {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+// Result says where what a block leaves on the residual stream lies once its dispatch has run: f32 [T][hidden] in the SCRATCH
+// buffer bound to slot.
+type Result struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Layer         uint32                 `protobuf:"varint,1,opt,name=layer,proto3" json:"layer,omitempty"` // the block's model layer
+	Slot          uint32                 `protobuf:"varint,2,opt,name=slot,proto3" json:"slot,omitempty"`   // index into the dispatch's bindings
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Result) Reset() {
+	*x = Result{}
+	mi := &file_sdk_program_program_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Result) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Result) ProtoMessage() {}
+
+func (x *Result) ProtoReflect() protoreflect.Message {
+	mi := &file_sdk_program_program_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Result.ProtoReflect.Descriptor instead.
+func (*Result) Descriptor() ([]byte, []int) {
+	return file_sdk_program_program_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *Result) GetLayer() uint32 {
+	if x != nil {
+		return x.Layer
+	}
+	return 0
+}
+
+func (x *Result) GetSlot() uint32 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
 type Binding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to At:
@@ -2275,7 +2337,7 @@ type Binding struct {
 
 func (x *Binding) Reset() {
 	*x = Binding{}
-	mi := &file_sdk_program_program_proto_msgTypes[24]
+	mi := &file_sdk_program_program_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2287,7 +2349,7 @@ func (x *Binding) String() string {
 func (*Binding) ProtoMessage() {}
 
 func (x *Binding) ProtoReflect() protoreflect.Message {
-	mi := &file_sdk_program_program_proto_msgTypes[24]
+	mi := &file_sdk_program_program_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2300,7 +2362,7 @@ func (x *Binding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Binding.ProtoReflect.Descriptor instead.
 func (*Binding) Descriptor() ([]byte, []int) {
-	return file_sdk_program_program_proto_rawDescGZIP(), []int{24}
+	return file_sdk_program_program_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Binding) GetAt() isBinding_At {
@@ -2399,7 +2461,7 @@ type WeightBand struct {
 
 func (x *WeightBand) Reset() {
 	*x = WeightBand{}
-	mi := &file_sdk_program_program_proto_msgTypes[25]
+	mi := &file_sdk_program_program_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2411,7 +2473,7 @@ func (x *WeightBand) String() string {
 func (*WeightBand) ProtoMessage() {}
 
 func (x *WeightBand) ProtoReflect() protoreflect.Message {
-	mi := &file_sdk_program_program_proto_msgTypes[25]
+	mi := &file_sdk_program_program_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2424,7 +2486,7 @@ func (x *WeightBand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeightBand.ProtoReflect.Descriptor instead.
 func (*WeightBand) Descriptor() ([]byte, []int) {
-	return file_sdk_program_program_proto_rawDescGZIP(), []int{25}
+	return file_sdk_program_program_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *WeightBand) GetWeight() uint32 {
@@ -2456,7 +2518,7 @@ type Term struct {
 
 func (x *Term) Reset() {
 	*x = Term{}
-	mi := &file_sdk_program_program_proto_msgTypes[26]
+	mi := &file_sdk_program_program_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2468,7 +2530,7 @@ func (x *Term) String() string {
 func (*Term) ProtoMessage() {}
 
 func (x *Term) ProtoReflect() protoreflect.Message {
-	mi := &file_sdk_program_program_proto_msgTypes[26]
+	mi := &file_sdk_program_program_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2481,7 +2543,7 @@ func (x *Term) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Term.ProtoReflect.Descriptor instead.
 func (*Term) Descriptor() ([]byte, []int) {
-	return file_sdk_program_program_proto_rawDescGZIP(), []int{26}
+	return file_sdk_program_program_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Term) GetMul() uint32 {
@@ -2522,7 +2584,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_sdk_program_program_proto_msgTypes[27]
+	mi := &file_sdk_program_program_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2534,7 +2596,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_sdk_program_program_proto_msgTypes[27]
+	mi := &file_sdk_program_program_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2547,7 +2609,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_sdk_program_program_proto_rawDescGZIP(), []int{27}
+	return file_sdk_program_program_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Refusal) GetReasons() []string {
@@ -2709,13 +2771,17 @@ const file_sdk_program_program_proto_rawDesc = "" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12;\n" +
 	"\n" +
 	"dispatches\x18\x03 \x03(\v2\x1b.sluice.program.v1.DispatchR\n" +
-	"dispatches\"\xbb\x01\n" +
+	"dispatches\"\xee\x01\n" +
 	"\bDispatch\x12\x16\n" +
 	"\x06kernel\x18\x01 \x01(\rR\x06kernel\x126\n" +
 	"\bbindings\x18\x02 \x03(\v2\x1a.sluice.program.v1.BindingR\bbindings\x12\x1c\n" +
 	"\tconstants\x18\x03 \x01(\fR\tconstants\x12+\n" +
 	"\x04grid\x18\x04 \x03(\v2\x17.sluice.program.v1.TermR\x04grid\x12\x14\n" +
-	"\x05label\x18\x05 \x01(\tR\x05label\"\xc0\x01\n" +
+	"\x05label\x18\x05 \x01(\tR\x05label\x121\n" +
+	"\x06result\x18\x06 \x01(\v2\x19.sluice.program.v1.ResultR\x06result\"2\n" +
+	"\x06Result\x12\x14\n" +
+	"\x05layer\x18\x01 \x01(\rR\x05layer\x12\x12\n" +
+	"\x04slot\x18\x02 \x01(\rR\x04slot\"\xc0\x01\n" +
 	"\aBinding\x12\x18\n" +
 	"\x06buffer\x18\x01 \x01(\rH\x00R\x06buffer\x127\n" +
 	"\x06weight\x18\x02 \x01(\v2\x1d.sluice.program.v1.WeightBandH\x00R\x06weight\x12\x14\n" +
@@ -2791,7 +2857,7 @@ func file_sdk_program_program_proto_rawDescGZIP() []byte {
 }
 
 var file_sdk_program_program_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_sdk_program_program_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_sdk_program_program_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_sdk_program_program_proto_goTypes = []any{
 	(Use)(0),              // 0: sluice.program.v1.Use
 	(Class)(0),            // 1: sluice.program.v1.Class
@@ -2824,12 +2890,13 @@ var file_sdk_program_program_proto_goTypes = []any{
 	(*Section)(nil),       // 28: sluice.program.v1.Section
 	(*Variant)(nil),       // 29: sluice.program.v1.Variant
 	(*Dispatch)(nil),      // 30: sluice.program.v1.Dispatch
-	(*Binding)(nil),       // 31: sluice.program.v1.Binding
-	(*WeightBand)(nil),    // 32: sluice.program.v1.WeightBand
-	(*Term)(nil),          // 33: sluice.program.v1.Term
-	(*Refusal)(nil),       // 34: sluice.program.v1.Refusal
-	nil,                   // 35: sluice.program.v1.Kernel.ParamsEntry
-	nil,                   // 36: sluice.program.v1.Kernel.TypesEntry
+	(*Result)(nil),        // 31: sluice.program.v1.Result
+	(*Binding)(nil),       // 32: sluice.program.v1.Binding
+	(*WeightBand)(nil),    // 33: sluice.program.v1.WeightBand
+	(*Term)(nil),          // 34: sluice.program.v1.Term
+	(*Refusal)(nil),       // 35: sluice.program.v1.Refusal
+	nil,                   // 36: sluice.program.v1.Kernel.ParamsEntry
+	nil,                   // 37: sluice.program.v1.Kernel.TypesEntry
 }
 var file_sdk_program_program_proto_depIdxs = []int32{
 	8,  // 0: sluice.program.v1.Header.metadata:type_name -> sluice.program.v1.KeyValue
@@ -2859,21 +2926,22 @@ var file_sdk_program_program_proto_depIdxs = []int32{
 	2,  // 24: sluice.program.v1.Buffer.elem:type_name -> sluice.program.v1.Elem
 	3,  // 25: sluice.program.v1.Slot.access:type_name -> sluice.program.v1.Access
 	26, // 26: sluice.program.v1.Kernel.slots:type_name -> sluice.program.v1.Slot
-	35, // 27: sluice.program.v1.Kernel.params:type_name -> sluice.program.v1.Kernel.ParamsEntry
-	36, // 28: sluice.program.v1.Kernel.types:type_name -> sluice.program.v1.Kernel.TypesEntry
+	36, // 27: sluice.program.v1.Kernel.params:type_name -> sluice.program.v1.Kernel.ParamsEntry
+	37, // 28: sluice.program.v1.Kernel.types:type_name -> sluice.program.v1.Kernel.TypesEntry
 	4,  // 29: sluice.program.v1.Section.kind:type_name -> sluice.program.v1.Kind
 	29, // 30: sluice.program.v1.Section.variants:type_name -> sluice.program.v1.Variant
 	30, // 31: sluice.program.v1.Variant.dispatches:type_name -> sluice.program.v1.Dispatch
-	31, // 32: sluice.program.v1.Dispatch.bindings:type_name -> sluice.program.v1.Binding
-	33, // 33: sluice.program.v1.Dispatch.grid:type_name -> sluice.program.v1.Term
-	32, // 34: sluice.program.v1.Binding.weight:type_name -> sluice.program.v1.WeightBand
-	5,  // 35: sluice.program.v1.Binding.table:type_name -> sluice.program.v1.Table
-	6,  // 36: sluice.program.v1.Term.n:type_name -> sluice.program.v1.Var
-	37, // [37:37] is the sub-list for method output_type
-	37, // [37:37] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	32, // 32: sluice.program.v1.Dispatch.bindings:type_name -> sluice.program.v1.Binding
+	34, // 33: sluice.program.v1.Dispatch.grid:type_name -> sluice.program.v1.Term
+	31, // 34: sluice.program.v1.Dispatch.result:type_name -> sluice.program.v1.Result
+	33, // 35: sluice.program.v1.Binding.weight:type_name -> sluice.program.v1.WeightBand
+	5,  // 36: sluice.program.v1.Binding.table:type_name -> sluice.program.v1.Table
+	6,  // 37: sluice.program.v1.Term.n:type_name -> sluice.program.v1.Var
+	38, // [38:38] is the sub-list for method output_type
+	38, // [38:38] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_sdk_program_program_proto_init() }
@@ -2889,7 +2957,7 @@ func file_sdk_program_program_proto_init() {
 		(*Value_String_)(nil),
 		(*Value_Array)(nil),
 	}
-	file_sdk_program_program_proto_msgTypes[24].OneofWrappers = []any{
+	file_sdk_program_program_proto_msgTypes[25].OneofWrappers = []any{
 		(*Binding_Buffer)(nil),
 		(*Binding_Weight)(nil),
 		(*Binding_Bank)(nil),
@@ -2902,7 +2970,7 @@ func file_sdk_program_program_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sdk_program_program_proto_rawDesc), len(file_sdk_program_program_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   30,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

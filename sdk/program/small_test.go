@@ -84,14 +84,14 @@ func (b *builder) smallLayer(l uint32) {
 	b.rows(1, 1)
 	gate, down := b.partPlanes(l, "gate_up"), b.partPlanes(l, "down")
 	b.run(n("blk.%d.gate_up"), "expert_pair", "y, bank, PICKS, RESIDENCY -> act", grid(groups(8), groups(2)), consts{"planes", gate})
-	b.run(n("blk.%d.down"), "expert_down", "act, bank, PICKS, RESIDENCY, pw -> x", grid(groups(8)), consts{"planes", down})
+	b.run(n("blk.%d.down"), "expert_down", "act, bank, PICKS, RESIDENCY, pw -> x", grid(groups(8)), consts{"planes", down}).Result = &Result{Layer: l, Slot: 5}
 	b.rows(2, 0)
 	b.run(n("blk.%d.gate_up"), "expert_matmul_pair", "y, bank, RESIDENCY, PAIRS, TILES -> act", grid(perTile(1, 1), groups(8)), consts{"planes", gate})
 	b.run(n("blk.%d.down"), "expert_matmul", "act, bank, RESIDENCY, PAIRS, TILES -> rows", grid(perTile(1, 1), groups(8)), consts{"planes", down})
 	b.section(Kind_COMBINE, l)
 	b.rows(1, 1)
 	b.rows(2, 0)
-	b.run(n("blk.%d.sum"), "moe_sum", "rows, PICKS, pw -> x", grid(perRow(1, 1)), nil)
+	b.run(n("blk.%d.sum"), "moe_sum", "rows, PICKS, pw -> x", grid(perRow(1, 1)), nil).Result = &Result{Layer: l, Slot: 3}
 	b.prog.TileRows = 8
 }
 

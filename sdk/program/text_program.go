@@ -109,7 +109,11 @@ func (t *text) dispatch(d *Dispatch) []string {
 		if i < len(slots) {
 			access = slots[i].GetAccess()
 		}
-		switch name := bindingName(t.plan, t.prog, b); access {
+		name := bindingName(t.plan, t.prog, b)
+		if r := d.GetResult(); r != nil && int(r.GetSlot()) == i {
+			name += fmt.Sprintf(" (result of layer %d)", r.GetLayer())
+		}
+		switch access {
 		case Access_READ_WRITE:
 			out = append(out, name)
 		case Access_READ:

@@ -56,6 +56,7 @@ func (c *checker) dispatch(p *place) {
 		}
 	}
 	c.conflicts(p)
+	c.result(p)
 }
 
 // binding says why b can't be bound to slot i of the dispatch's kernel, or "".
