@@ -23,15 +23,15 @@ var (
 // place is a token position and the cache around it.
 type place struct{ pos0, window, chunk int }
 
-// places are the corners of a ring and of a plain cache, then chance. A place leaves room for tokens tokens.
+// places are the corners of a ring and of a plain cache in turn, and chance between them. A place leaves room for tokens tokens.
 func places(r *rand.Rand, i, tokens int) place {
 	w := pick(r, 7, 128, 200)
 	chunk := tokens + r.IntN(4)
 	ring := w + chunk
 	corners := []place{{0, 0, chunk}, {300, 0, chunk}, {0, w, chunk}, {w - 1, w, chunk}, {w, w, chunk}, {w + 1, w, chunk},
 		{ring - 1, w, chunk}, {ring, w, chunk}, {3*ring - 1, w, chunk}}
-	if i < 2*len(corners) {
-		return corners[i%len(corners)]
+	if i%3 != 0 {
+		return corners[(i-i/3)%len(corners)]
 	}
 	return place{r.IntN(700), pick(r, 0, w), chunk}
 }
