@@ -50,13 +50,13 @@ func (toy) Encode(e *layer.Encoder) {
 	qkv := l.Linear(l.RMSNorm(x, "norm", 1e-5), 4*16+2*2*16, "q", "k", "v")
 	y := l.Attention(qkv, layer.Attention{Heads: 4, KVHeads: 2, HeadDim: 16, QNorm: "qn", KNorm: "kn", Eps: 1e-5, Rope: rope, Scale: 0.25})
 	x = l.Add(x, l.Linear(y, toyHidden, "o"))
-	x = l.Add(x, l.Experts(l.RMSNorm(x, "norm2", 1e-5), router, ffn))
+	x = l.Result(l.Add(x, l.Experts(l.RMSNorm(x, "norm2", 1e-5), router, ffn)))
 	l = e.Layer(1)
 	bcx := l.Linear(l.RMSNorm(x, "norm", 1e-5), 3*toyHidden, "in")
 	x = l.Add(x, l.Linear(l.ShortConv(bcx, "conv", 3), toyHidden, "out"))
-	x = l.Add(x, l.Experts(l.RMSNorm(x, "norm2", 1e-5), router, ffn))
+	x = l.Result(l.Add(x, l.Experts(l.RMSNorm(x, "norm2", 1e-5), router, ffn)))
 	l = e.Layer(2)
-	x = l.Add(x, l.FFN(l.RMSNorm(x, "norm2", 1e-5), ffn))
+	x = l.Result(l.Add(x, l.FFN(l.RMSNorm(x, "norm2", 1e-5), ffn)))
 	e.Logits(e.FinalNorm(x, 1e-5, "final"), "embd")
 }
 

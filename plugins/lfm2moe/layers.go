@@ -10,7 +10,7 @@ func (c *config) Encode(e *layer.Encoder) {
 	for i := range c.facts.Layers {
 		l := e.Layer(i)
 		x = l.Add(x, c.mixer(l, l.RMSNorm(x, "attn_norm.weight", c.eps), c.kvHeads[i], rope))
-		x = l.Add(x, c.feedForward(l, l.RMSNorm(x, "ffn_norm.weight", c.eps), i))
+		x = l.Result(l.Add(x, c.feedForward(l, l.RMSNorm(x, "ffn_norm.weight", c.eps), i)))
 	}
 	x = e.FinalNorm(x, c.eps, "token_embd_norm.weight", "output_norm.weight")
 	e.Logits(x, e.First("output.weight", "token_embd.weight"))

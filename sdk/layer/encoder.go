@@ -28,8 +28,10 @@ type Encoder struct {
 	regime  regime
 	out     *output // shared by the regimes
 	section *section
-	flow    []*section // of this regime, in order
-	hidden  *Value     // what the head reads
+	flow    []*section     // of this regime, in order
+	hidden  *Value         // what the head reads
+	emitted int            // operations so far
+	results map[*Value]int // blocks' results, to the blocks' numbers
 	errs    []error
 }
 

@@ -72,7 +72,7 @@ func (o *output) kernel(s kernels.Spec) (uint32, error) {
 
 // lower turns a regime's operations into dispatches over buffers.
 func (o *output) lower(e *Encoder) {
-	place := o.allocate(e.flow)
+	place, results := o.allocate(e.flow), e.lastWriters()
 	for _, s := range e.flow {
 		v := &program.Variant{Min: e.regime.min, Max: e.regime.max}
 		if s.kind == program.Kind_HEAD {
@@ -87,6 +87,9 @@ func (o *output) lower(e *Encoder) {
 				e.fail("%s: %w", p.label, err)
 				continue
 			}
+			if v := results[p]; v != nil {
+				d.Result = &program.Result{Layer: uint32(e.results[v]), Slot: o.slotOf(d.Kernel, p, v)}
+			}
 			v.Dispatches = append(v.Dispatches, d)
 		}
 		o.addVariant(s, v)
@@ -94,6 +97,35 @@ func (o *output) lower(e *Encoder) {
 	if i, ok := o.buffers["input"]; ok {
 		o.program.Input = i
 	}
+}
+
+// lastWriters are the operations that complete a block's result, each with that value.
+func (e *Encoder) lastWriters() map[*op]*Value {
+	last := map[*Value]*op{}
+	for _, s := range e.flow {
+		for _, p := range s.ops {
+			for _, b := range p.binds {
+				if _, ok := e.results[b.value]; ok && b.writes {
+					last[b.value] = p
+				}
+			}
+		}
+	}
+	out := map[*op]*Value{}
+	for v, p := range last {
+		out[p] = v
+	}
+	return out
+}
+
+// slotOf is the slot of a kernel through which an operation writes v.
+func (o *output) slotOf(kernel uint32, p *op, v *Value) uint32 {
+	for i, s := range o.program.Kernels[kernel].Slots {
+		if b := p.binds[s.Name]; b.writes && b.value == v {
+			return uint32(i)
+		}
+	}
+	panic("BUG: an operation writes a value through no slot")
 }
 
 func (o *output) addVariant(s *section, v *program.Variant) {

@@ -12,6 +12,7 @@ type Value struct {
 	ops   []*op           // the operations that write it and could add a residual
 	fixed string          // a buffer of its own that every regime shares
 	reads int
+	made  int // the number of the operation that wrote it last
 	first int // positions of the operations that first write and last touch it
 	last  int
 }
@@ -93,10 +94,21 @@ func (e *Encoder) plain(x *Value) *Value {
 	return y
 }
 
-// Add is x + y. Where y was just computed by a kernel that can, the sum is made there.
+// Result names x as what this block leaves on the residual stream, and returns it. It computes nothing: host
+// verify and eval --dump find the value by it. Every block names its result once, and last.
+func (l *Layer) Result(x *Value) *Value {
+	x = l.plain(x)
+	if l.results == nil {
+		l.results = map[*Value]int{}
+	}
+	l.results[x] = l.number
+	return x
+}
+
+// Add is x + y. Where y was computed by a kernel that can, and after x, the sum is made there.
 func (l *Layer) Add(x, y *Value) *Value {
 	x = l.plain(x)
-	if len(y.ops) > 0 && y.reads == 0 && y.width == x.width {
+	if len(y.ops) > 0 && y.reads == 0 && y.width == x.width && x.made < y.ops[0].number {
 		for _, o := range y.ops {
 			o.spec.Choices["out"] = "add"
 			o.binds["res"] = read(x)

@@ -23,7 +23,8 @@ import (
 //   - describe: name and version are there
 //   - plan: valid, the same each time, every tensor accounted for
 //   - encode: valid on a CPU device, on a GPU, and where bindings are so small that
-//     weights are cut into bands; the same each time, in both cache types
+//     weights are cut into bands; the same each time, in both cache types, and every block names
+//     its result
 //   - keys, tensors: a missing or broken one gives a refusal that names it, or does not matter
 func Run(t *testing.T, a sdk.Architecture, f *File) {
 	t.Run("describe", func(t *testing.T) { describe(t, a) })
@@ -129,6 +130,9 @@ func Encode(t *testing.T, a sdk.Architecture, f *File, limits *program.Limits, k
 	}
 	if err := program.Validate(p, weights, records, prog, boundsFor(limits, prog)); err != nil {
 		t.Errorf("the program is not valid: the host would refuse it: %v", err)
+	}
+	for _, rows := range []uint32{1, uint32(boundsFor(limits, prog).Chunk)} {
+		results(t, p, prog, rows)
 	}
 	again, err := sdk.InProcess(a).Encode(context.Background(), req)
 	if err != nil || !proto.Equal(prog, again) {
