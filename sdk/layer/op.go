@@ -14,6 +14,7 @@ import (
 
 // op is a dispatch whose buffers are not chosen yet.
 type op struct {
+	number int // counts the operations of a run from 1
 	label  string
 	spec   opSpec
 	consts consts
@@ -79,8 +80,14 @@ func (e *Encoder) emit(o *op) {
 	if e.section == nil {
 		e.open(program.Kind_TRUNK, -1)
 	}
+	e.emitted++
+	o.number = e.emitted
 	for _, b := range o.binds {
-		if b.value != nil && !b.writes {
+		switch {
+		case b.value == nil:
+		case b.writes:
+			b.value.made = o.number
+		default:
 			b.value.reads++
 		}
 	}

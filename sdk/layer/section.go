@@ -19,11 +19,11 @@ func (e *Encoder) open(kind program.Kind, layer int) {
 // the combine before it.
 func (e *Encoder) openHead() {
 	n := len(e.flow)
-	if n > 0 && e.flow[n-1].kind == program.Kind_TRUNK {
-		if n == 1 {
-			e.fail("no layer has routed experts: this host runs mixture-of-experts models only")
-			return
-		}
+	if n < 2 { // at most a trunk without routing
+		e.fail("no layer has routed experts: this host runs mixture-of-experts models only")
+		return
+	}
+	if e.flow[n-1].kind == program.Kind_TRUNK {
 		e.flow[n-2].ops = append(e.flow[n-2].ops, e.flow[n-1].ops...)
 		e.flow = e.flow[:n-1]
 	}

@@ -1,0 +1,226 @@
+package layer_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sluicehost/sluice/sdk/ggml"
+	"github.com/sluicehost/sluice/sdk/layer"
+	"github.com/sluicehost/sluice/sdk/place"
+	"github.com/sluicehost/sluice/sdk/plugintest"
+	"github.com/sluicehost/sluice/sdk/program"
+)
+
+const hidden, vocab, experts, ff = 64, 96, 4, 32
+
+// file holds what the tests' models ask for.
+func file() *plugintest.File {
+	f := plugintest.NewFile("test", vocab)
+	f.Add("embd", ggml.Q8_0, hidden, vocab).Add("final", ggml.F32, hidden)
+	for _, p := range []string{"blk.0.", "blk.1."} {
+		f.Add(p+"norm", ggml.F32, hidden)
+		f.Add(p+"a", ggml.Q4_0, hidden, 64).Add(p+"b", ggml.Q4_0, hidden, 32).Add(p+"c", ggml.Q8_0, hidden, 32)
+		f.Add(p+"router", ggml.F32, hidden, experts)
+		f.Add(p+"gate", ggml.Q4_0, hidden, ff, experts).Add(p+"up", ggml.Q4_0, hidden, ff, experts).Add(p+"down", ggml.Q4_0, ff, hidden, experts)
+		f.Add(p+"dense_gate", ggml.Q4_0, hidden, ff).Add(p+"dense_up", ggml.Q4_0, hidden, ff).Add(p+"dense_down", ggml.Q4_0, ff, hidden)
+	}
+	return f
+}
+
+func facts() *program.Plan {
+	return &program.Plan{Model: &program.Model{Architecture: "test", Layers: 2, Hidden: hidden, Vocab: vocab, Experts: experts, TopK: 2, Context: 128}}
+}
+
+var (
+	router = layer.Router{Weight: "router", Normalize: true, Scale: 1}
+	routed = layer.GatedFFN{Gate: "gate", Up: "up", Down: "down", FF: ff, Act: layer.SiLU}
+	dense  = layer.GatedFFN{Gate: "dense_gate", Up: "dense_up", Down: "dense_down", FF: ff, Act: layer.SiLU}
+)
+
+// finish ends a model that is right otherwise.
+func finish(e *layer.Encoder, x *layer.Value) {
+	l := e.Layer(1)
+	x = l.Add(x, l.Experts(l.RMSNorm(x, "norm", 1e-5), router, routed))
+	e.Logits(e.FinalNorm(x, 1e-5, "final"), "embd")
+}
+
+// encode plans, places and encodes; it checks that the program is valid.
+func encode(t *testing.T, author func(*layer.Encoder)) *program.Program {
+	t.Helper()
+	h, p := file().Header(), facts()
+	if err := layer.Plan(h, p, author); err != nil {
+		t.Fatal(err)
+	}
+	weights, err := place.Weights(h, p, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, err := place.Records(h, p, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := &program.Limits{WorkgroupBytes: 32 << 10, MaxGroups: 65535}
+	prog, err := layer.Encode(&program.EncodeRequest{Header: h, Plan: p, Limits: limits, Weights: weights, Records: records}, author)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Validate(p, weights, records, prog, program.Bounds{Limits: limits, Chunk: 16, Outs: 2, Context: 128}); err != nil {
+		t.Fatal(err)
+	}
+	return prog
+}
+
+// kernelsOf lists the kernels of a section's variant for n rows, by their files' names and choices.
+func kernelsOf(p *program.Program, kind program.Kind, n uint32) []string {
+	var out []string
+	for _, s := range p.Sections {
+		if s.Kind != kind {
+			continue
+		}
+		for _, d := range s.Pick(n).Dispatches {
+			name, _, _ := strings.Cut(p.Kernels[d.Kernel].Name, "[")
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func want(t *testing.T, what string, have []string, want ...string) {
+	t.Helper()
+	if strings.Join(have, " ") != strings.Join(want, " ") {
+		t.Errorf("%s: have %v, want %v", what, have, want)
+	}
+}
+
+// A norm and a residual sum are made by the kernels beside them, for one token; many tokens share
+// one normed copy.
+func TestFusion(t *testing.T) {
+	p := encode(t, func(e *layer.Encoder) {
+		x := e.Embed("embd", 1)
+		l := e.Layer(0)
+		x = l.Add(x, l.Linear(l.RMSNorm(x, "norm", 1e-5), hidden, "a"))
+		finish(e, x)
+	})
+	want(t, "one token", kernelsOf(p, program.Kind_TRUNK, 1), "matvec.add.all.norm", "matvec.put.all.norm", "topk.softmax")
+	want(t, "experts of one token", kernelsOf(p, program.Kind_EXPERTS, 1), "expert_pair.silu.norm", "expert_down.add")
+	want(t, "combine of one token", kernelsOf(p, program.Kind_COMBINE, 1))
+	want(t, "many tokens", kernelsOf(p, program.Kind_TRUNK, 9), "rmsnorm", "matmul.add.shared", "rmsnorm", "matmul.put.shared", "topk.softmax")
+	want(t, "experts of many", kernelsOf(p, program.Kind_EXPERTS, 9), "expert_matmul_pair.silu.shared", "expert_matmul.shared")
+	want(t, "combine of many", kernelsOf(p, program.Kind_COMBINE, 9), "moe_sum.add")
+}
+
+// What was read already, or computed before the residual was, can take none: the sum gets a kernel of its own.
+func TestAddOfReadValue(t *testing.T) {
+	p := encode(t, func(e *layer.Encoder) {
+		x := e.Embed("embd", 1)
+		l := e.Layer(0)
+		y := l.Linear(x, hidden, "a")
+		z := l.Linear(y, hidden, "a")
+		finish(e, l.Add(l.Add(x, y), z))
+	})
+	want(t, "one token", kernelsOf(p, program.Kind_TRUNK, 1), "matvec.put.all.plain", "matvec.put.all.plain", "add", "add", "matvec.put.all.norm", "topk.softmax")
+}
+
+// A stack of unlike types is one value, written by a dispatch per type.
+func TestStackOfUnlikeTypes(t *testing.T) {
+	p := encode(t, func(e *layer.Encoder) {
+		x := e.Embed("embd", 1)
+		l := e.Layer(0)
+		y := l.Linear(x, 128, "a", "b", "c")
+		if y.Width() != 128 {
+			t.Errorf("have width %d, want 128", y.Width())
+		}
+		finish(e, l.Add(x, l.Linear(l.Linear(x, hidden, "b", "c"), hidden, "a")))
+	})
+	var stack []string
+	for _, d := range p.Sections[0].Pick(1).Dispatches {
+		if d.Label == "blk.0.a+b+c" {
+			stack = append(stack, p.Kernels[d.Kernel].Name)
+		}
+	}
+	if len(stack) != 2 || !strings.Contains(stack[0], "w=q4_0") || !strings.Contains(stack[1], "w=q8_0") {
+		t.Errorf("have dispatches %v, want one of Q4_0 and one of Q8_0", stack)
+	}
+}
+
+// Layers after the last one with experts belong to its combine; those before to its trunk.
+func TestDenseLayersAround(t *testing.T) {
+	p := encode(t, func(e *layer.Encoder) {
+		x := e.Embed("embd", 1)
+		l := e.Layer(0)
+		x = l.Add(x, l.Experts(l.RMSNorm(x, "norm", 1e-5), router, routed))
+		l = e.Layer(1)
+		x = l.Add(x, l.FFN(l.RMSNorm(x, "norm", 1e-5), dense))
+		e.Logits(e.FinalNorm(x, 1e-5, "final"), "embd")
+	})
+	want(t, "combine", kernelsOf(p, program.Kind_COMBINE, 1), "pair.silu.norm", "matvec.add.all.plain")
+	want(t, "head", kernelsOf(p, program.Kind_HEAD, 1), "matvec.put.outs.norm")
+}
+
+// Every mistake of an author or a file is an error that names the tensor or layer.
+func TestErrors(t *testing.T) {
+	for name, test := range map[string]struct {
+		author func(*layer.Encoder)
+		want   string
+	}{
+		"no head":       {func(e *layer.Encoder) { e.Embed("embd", 1) }, "without Logits"},
+		"no experts":    {func(e *layer.Encoder) { e.Logits(e.Embed("embd", 1), "embd") }, "no layer has routed experts"},
+		"absent tensor": {func(e *layer.Encoder) { l := e.Layer(0); finish(e, l.Linear(e.Embed("embd", 1), 64, "x")) }, "tensor blk.0.x is missing"},
+		"rows":          {func(e *layer.Encoder) { l := e.Layer(0); finish(e, l.Linear(e.Embed("embd", 1), 100, "a")) }, "blk.0.a: have 64 rows in all, want 100"},
+		"too many rows": {func(e *layer.Encoder) { l := e.Layer(0); finish(e, l.Linear(e.Embed("embd", 1), 32, "a")) }, "tensor blk.0.a: have shape [64, 64], want [64, 32]"},
+		"vector":        {func(e *layer.Encoder) { l := e.Layer(0); finish(e, l.RMSNorm(e.Embed("embd", 1), "router", 1)) }, "tensor blk.0.router: have shape [64, 4], want 64 values"},
+		"embedding":     {func(e *layer.Encoder) { finish(e, e.Embed("blk.0.a", 1)) }, "tensor blk.0.a: have shape [64, 64], want [64, 96]"},
+		"odd rope":      {func(e *layer.Encoder) { e.RopeTable("r", 7, 1e4, ""); finish(e, e.Embed("embd", 1)) }, "rope r: have 7 rotated dims"},
+		"unlike pair": {func(e *layer.Encoder) {
+			l := e.Layer(0)
+			finish(e, l.FFN(e.Embed("embd", 1), layer.GatedFFN{Gate: "b", Up: "c", Down: "dense_down", FF: 32, Act: layer.SiLU}))
+		}, "unlike types"},
+		"expert shape": {func(e *layer.Encoder) {
+			l := e.Layer(0)
+			bad := routed
+			bad.FF = 64
+			finish(e, l.Experts(e.Embed("embd", 1), router, bad))
+		}, "tensor blk.0.gate: have shape [64, 32, 4], want [64, 64, 4]"},
+		"conv": {func(e *layer.Encoder) {
+			l := e.Layer(0)
+			finish(e, l.ShortConv(e.Embed("embd", 1), "norm", 1))
+		}, "blk.0: short convolution"},
+		"heads": {func(e *layer.Encoder) {
+			l := e.Layer(0)
+			finish(e, l.Attention(e.Embed("embd", 1), layer.Attention{Heads: 3, KVHeads: 2, HeadDim: 16}))
+		}, "blk.0: attention: have 3 heads, 2 KV heads"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := layer.Plan(file().Header(), facts(), test.author)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("have error %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+// An Encode that asks for something else the second time is told so.
+func TestChangingItsMind(t *testing.T) {
+	h, p := file().Header(), facts()
+	author := func(tensor string) func(*layer.Encoder) {
+		return func(e *layer.Encoder) { l := e.Layer(0); finish(e, l.Linear(e.Embed("embd", 1), hidden, tensor)) }
+	}
+	if err := layer.Plan(h, p, author("a")); err != nil {
+		t.Fatal(err)
+	}
+	weights, err := place.Weights(h, p, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, err := place.Records(h, p, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := &program.EncodeRequest{Header: h, Plan: p, Limits: &program.Limits{}, Weights: weights, Records: records}
+	if _, err := layer.Encode(req, func(e *layer.Encoder) {
+		l := e.Layer(0)
+		finish(e, l.Linear(e.Embed("embd", 1), 96, "a", "b"))
+	}); err == nil || !strings.Contains(err.Error(), "not in the plan") {
+		t.Errorf("have error %v, want one about the plan", err)
+	}
+}
