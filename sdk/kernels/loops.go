@@ -106,6 +106,7 @@ var loopsOf = map[string]func(l *loops) float64{
 	"expert_matmul":      tileLoops(1),
 	"expert_matmul_pair": tileLoops(2),
 	"moe_sum":            func(l *loops) float64 { return loop(l.c("top_k"), 0) },
+	"attn_chunk":         attnChunkLoops,
 	"matvec": func(l *loops) float64 {
 		return l.norm() + l.dots() + l.teamSums()
 	},

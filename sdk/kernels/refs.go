@@ -35,6 +35,7 @@ var refs = map[string]program.Ref{
 	"expert_matmul":      refExpertMatmul,
 	"expert_matmul_pair": refExpertMatmulPair,
 	"moe_sum":            refMoESum,
+	"attn_chunk":         refAttnChunk,
 }
 
 // norm is x / sqrt(mean(x²) + eps) · w; a nil w stands for ones.

@@ -80,3 +80,41 @@ func refMoESum(c *program.Call) {
 		}
 	}
 }
+
+// refAttnChunk walks the same tiles: their rows share the runs' starts.
+func refAttnChunk(c *program.Call) {
+	hd, g, qr, run := int(c.Param("HD")), int(c.Param("G")), int(c.Param("QR")), int(c.Param("RUN"))
+	kv := int(c.U32("kv_heads"))
+	rows := int(c.Step.T) * g
+	for r := range rows {
+		t := r / g
+		newest := int(c.Step.Pos0) + t
+		start := oldestSeen(c, int(c.Step.Pos0)+r/qr*qr/g)
+		for n := range int(c.Grid[2]) {
+			first := max(start+n*run, oldestSeen(c, newest))
+			last := min(start+(n+1)*run, newest+1)
+			for kvh := range kv {
+				h := kvh*g + r%g
+				o := ((n*int(c.Step.T)+t)*kv*g + h) * (hd + 2)
+				m, sum, values := -3e38, 0.0, make([]float64, hd)
+				if first < last {
+					q := c.Values("q")[((int(c.Step.Row0)+t)*kv*g+h)*hd:][:hd]
+					m, sum, values = softmaxRun(c, q, first, last, kv, kvh)
+				}
+				c.Store("part", o, m)
+				c.Store("part", o+1, sum)
+				for i, v := range values {
+					c.Store("part", o+2+i, v)
+				}
+			}
+		}
+	}
+}
+
+// oldestSeen is the first position in the window of a query at pos.
+func oldestSeen(c *program.Call, pos int) int {
+	if w := int(c.U32("window")); w > 0 {
+		return max(0, pos+1-w)
+	}
+	return 0
+}

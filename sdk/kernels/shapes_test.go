@@ -98,7 +98,7 @@ type dispatched struct {
 	kernel string
 	params map[string]uint32
 	consts map[string]uint32
-	tile   string // choice of a many-token kernel
+	tile   string // choice "tile" or "chunk" of a many-token kernel
 }
 
 // TestRealShapes: the worst case of loop iterations stays under lavapipe's limit for every kernel at the largest real
@@ -111,7 +111,7 @@ func TestRealShapes(t *testing.T) {
 			for _, x := range dispatches(t, m, d) {
 				covered[x.kernel] = true
 				for _, s := range specs(x.kernel, ggml.Q4_0) {
-					if s.Choices["tile"] != x.tile {
+					if s.Choices["tile"]+s.Choices["chunk"] != x.tile {
 						continue
 					}
 					s.Params = x.params

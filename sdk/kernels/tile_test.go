@@ -10,6 +10,10 @@ import (
 func chunkDispatches(m realShape, l *program.Limits) []dispatched {
 	wide := MatmulTile(l, 8192, int(m.widest/32))
 	pair, down := ExpertTile(l, int(m.hidden/32)).Pair(), ExpertTile(l, int(m.expertFF/32))
+	attn, err := NewAttnChunk(l, int(m.heads), int(m.kvHeads), int(m.headDim))
+	if err != nil {
+		panic(err)
+	}
 	consts := func(rows, units uint32) map[string]uint32 {
 		return map[string]uint32{"rows": rows, "units": units, "top_k": m.topK}
 	}
@@ -19,6 +23,7 @@ func chunkDispatches(m realShape, l *program.Limits) []dispatched {
 		{"expert_matmul_pair", pair.Params, consts(m.expertFF, m.hidden/32), pair.Choice},
 		{"expert_matmul", down.Params, consts(m.hidden, m.expertFF/32), down.Choice},
 		{"moe_sum", nil, consts(0, 0), ""},
+		{"attn_chunk", attn.Params, map[string]uint32{"window": m.window}, attn.Choice},
 	}
 }
 
@@ -49,6 +54,43 @@ func TestTileRows(t *testing.T) {
 		}
 		if tile.BR != c.br || tile.BT != c.bt {
 			t.Errorf("%+v: have a tile of %d x %d", c, tile.BR, tile.BT)
+		}
+	}
+}
+
+func TestNewAttnChunk(t *testing.T) {
+	cpu, gpu := &program.Limits{Cpu: true, LoopLimit: 65535}, &program.Limits{WorkgroupBytes: 48 << 10}
+	for _, c := range []struct {
+		limits             *program.Limits
+		heads, kv, headDim int
+		run                int
+	}{{cpu, 32, 8, 64, 1024}, {cpu, 16, 2, 256, 512}, {cpu, 16, 2, 512, 256}, {gpu, 32, 8, 64, 1024}, {gpu, 16, 2, 512, 2048}} {
+		a, err := NewAttnChunk(c.limits, c.heads, c.kv, c.headDim)
+		if err != nil || a.Run != c.run || a.Params["RUN"] != uint32(c.run) {
+			t.Errorf("%+v: have runs of %d, error %v", c, a.Run, err)
+		}
+		// Every position that a tile sees lies in a run of the grid, and every run has a place in the buffer.
+		for _, window := range []int{0, 1, 128, 1024} {
+			g, part := a.Grid(window), a.Part(window)
+			runs := uint64(part.GetPerRow()) / uint64(c.heads*(c.headDim+2))
+			if window == 0 {
+				if g[2].N != program.Var_S || g[2].Div != part.PosDiv || part.PerRowPos != uint64(c.heads*(c.headDim+2)) {
+					t.Errorf("%+v: have grid %v for buffer %v", c, g, part)
+				}
+				continue
+			}
+			span := window - 1 + (a.Rows+c.heads/c.kv-2)/(c.heads/c.kv) + 1
+			if int(g[2].Window) < span || runs*uint64(a.Run) < uint64(span) || int(g[2].Window) != a.MergeWindow(window) {
+				t.Errorf("%+v, window %d: have grid %v and %d runs for %d positions", c, window, g, runs, span)
+			}
+		}
+	}
+	if _, err := NewAttnChunk(&program.Limits{WorkgroupBytes: 16 << 10}, 4, 2, 64); err == nil {
+		t.Error("16 KiB of workgroup memory: have no error")
+	}
+	for _, c := range [][3]int{{4, 3, 64}, {4, 2, 60}, {4, 2, 520}, {4, 0, 64}, {0, 1, 64}, {4, 4, 0}} {
+		if _, err := NewAttnChunk(gpu, c[0], c[1], c[2]); err == nil {
+			t.Errorf("%v: have no error", c)
 		}
 	}
 }

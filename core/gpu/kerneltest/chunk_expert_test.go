@@ -12,8 +12,10 @@ import (
 	"github.com/sluicehost/sluice/sdk/program"
 )
 
-// expertTiles are the tiles that run over experts.
-var expertTiles = []kernels.Tile{laneTile, smallTile, lowTile, gpuTile}
+// expertForms are the tiles that run over experts.
+func expertForms(r *rand.Rand) []tiled {
+	return []tiled{{ggml.Q4_0, laneTile}, {ggml.Q4_0, smallTile}, {pick(r, kerneltest.Types()...), lowTile}}
+}
 
 // routing is who goes to which expert: pairs (token · topK + pick) sorted by expert.
 type routing struct {
@@ -76,15 +78,13 @@ func routed(r *rand.Rand, x kernels.Tile) routing {
 
 func TestExpertMatmul(t *testing.T) {
 	r := random(t)
-	for i, x := range expertTiles {
-		for _, typ := range []ggml.Type{ggml.Q4_0, pick(r, kerneltest.Types()...)} {
-			c := build(t, tiled{typ, x}.spec("expert_matmul", "down"))
-			t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
-				for range 3 {
-					check(t, "expert_matmul", expertMatmulCase(r, c, x, r.IntN(80), routed(r, x)))
-				}
-			})
-		}
+	for i, f := range expertForms(r) {
+		c := build(t, f.spec("expert_matmul", "down"))
+		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
+			for range 4 {
+				check(t, "expert_matmul", expertMatmulCase(r, c, f.tile, r.IntN(80), routed(r, f.tile)))
+			}
+		})
 	}
 }
 
@@ -109,17 +109,18 @@ func expertMatmulCase(r *rand.Rand, c kerneltest.Case, x kernels.Tile, i int, to
 
 func TestExpertMatmulPair(t *testing.T) {
 	r := random(t)
-	for i, x := range expertTiles {
-		for j, typ := range []ggml.Type{ggml.Q4_0, pick(r, kerneltest.Types()...)} {
-			s := tiled{typ, x}.spec("expert_matmul_pair", "gate", "act", choice((i+j)%2, "silu", "gelu"))
-			s.Types["up"] = pick(r, typ, typ, ggml.Q6_K)
-			c := build(t, s)
-			t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
-				for range 3 {
-					check(t, "expert_matmul_pair", expertMatmulPairCase(r, c, x.Pair(), r.IntN(80), routed(r, x)))
-				}
-			})
+	for i, f := range expertForms(r) {
+		s := f.spec("expert_matmul_pair", "gate", "act", choice(i%2, "silu", "gelu"))
+		s.Types["up"] = f.typ
+		if i == 2 {
+			s.Types["up"] = pick(r, f.typ, ggml.Q6_K)
 		}
+		c := build(t, s)
+		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
+			for range 4 {
+				check(t, "expert_matmul_pair", expertMatmulPairCase(r, c, f.tile.Pair(), r.IntN(80), routed(r, f.tile)))
+			}
+		})
 	}
 }
 

@@ -14,7 +14,7 @@ func countedChunk(t *testing.T, r *rand.Rand) []kerneltest.Case {
 	out := []kerneltest.Case{
 		moeSumCase(r, build(t, kernels.Spec{Name: "moe_sum", Choices: map[string]string{"out": "put"}}), 70, 2),
 	}
-	for _, x := range []kernels.Tile{laneTile, lowTile, leastTile} {
+	for _, x := range []kernels.Tile{lowTile, leastTile} {
 		pair := func(name string) kerneltest.Case {
 			s := tiled{ggml.Q4_0, x}.spec(name, "gate", "act", "silu")
 			s.Types["up"] = ggml.Q4_0
@@ -27,6 +27,10 @@ func countedChunk(t *testing.T, r *rand.Rand) []kerneltest.Case {
 			matmulPairCase(r, pair("matmul_pair"), x.Pair(), full),
 			expertMatmulCase(r, build(t, tiled{ggml.Q4_0, x}.spec("expert_matmul", "down")), x, full, to),
 			expertMatmulPairCase(r, pair("expert_matmul_pair"), x.Pair(), full, to))
+	}
+	for _, l := range chunkForms {
+		a, c := attnChunk(t, l, 4, 1, 16, 64, "f32")
+		out = append(out, attnChunkCase(r, c, a, "f32", 1, 1, 20)) // at position 300: full runs
 	}
 	return out
 }

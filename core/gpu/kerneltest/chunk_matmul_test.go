@@ -45,10 +45,10 @@ func tiledForms(r *rand.Rand) []tiled {
 	for _, t := range kerneltest.Types() {
 		out = append(out, tiled{t, lowTile})
 	}
-	for _, x := range tiles {
+	for _, x := range []kernels.Tile{laneTile, wideTile, gpuTile, leastTile} {
 		out = append(out, tiled{ggml.Q4_0, x})
 	}
-	return append(out, tiled{pick(r, kerneltest.Types()...), pick(r, tiles...)}, tiled{ggml.F32, smallTile})
+	return append(out, tiled{pick(r, kerneltest.Types()...), smallTile})
 }
 
 func (f tiled) spec(name, slot string, choices ...string) kernels.Spec {
@@ -122,7 +122,7 @@ func matmulCase(r *rand.Rand, c kerneltest.Case, x kernels.Tile, rows, units, to
 // TestMatmulTokenAlone: what a token gets does not depend on T or on its place in a tile.
 func TestMatmulTokenAlone(t *testing.T) {
 	r := random(t)
-	for _, x := range []kernels.Tile{laneTile, gpuTile, wideTile} {
+	for _, x := range []kernels.Tile{laneTile, wideTile} {
 		c := build(t, tiled{ggml.Q4_0, x}.spec("matmul", "w", "out", "put"))
 		const rows, units, tokens = 41, 9, 140
 		all := matmulCase(r, c, x, rows, units, tokens)
@@ -148,12 +148,11 @@ func TestMatmulTokenAlone(t *testing.T) {
 
 func TestMatmulPair(t *testing.T) {
 	r := random(t)
-	forms := []tiled{{ggml.Q4_0, laneTile}, {ggml.Q4_0, gpuTile}, {ggml.Q4_0, wideTile}, {ggml.Q6_K, lowTile}, {ggml.F16, lowTile},
-		{pick(r, kerneltest.Types()...), lowTile}, {pick(r, kerneltest.Types()...), smallTile}}
+	forms := []tiled{{ggml.Q4_0, laneTile}, {ggml.Q4_0, gpuTile}, {ggml.Q6_K, lowTile}, {pick(r, kerneltest.Types()...), lowTile}}
 	for i, f := range forms {
 		s := f.spec("matmul_pair", "gate", "act", choice(i%2, "silu", "gelu"))
 		s.Types["up"] = f.typ
-		if i > 4 {
+		if i == 3 {
 			s.Types["up"] = pick(r, kerneltest.Types()...)
 		}
 		c := build(t, s)
