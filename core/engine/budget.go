@@ -53,6 +53,13 @@ func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 	}
 	picks, logits := m.readbackSizes()
 	b.Staging = gpu.Booked(picks) + gpu.Booked(logits) + uint64(stagingBuffers(o.Readers))*gpu.Booked(m.largestRecord())
+	if o.Trace != nil {
+		n, err := m.traceBytes()
+		if err != nil {
+			return b, nil, err
+		}
+		b.Staging += gpu.Booked(n)
+	}
 	groups := m.groups()
 	limit := int64(min(m.device.Limits().MaxStorageBinding, m.device.Limits().MaxBufferSize))
 	for _, g := range groups {

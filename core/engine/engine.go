@@ -37,6 +37,7 @@ type Options struct {
 	Top       int                      // read back only the best Top tokens of each row, at most MaxTop; 0 is every logit
 	Suppress  []int32                  // tokens whose logits count as -Inf
 	Profile   bool                     // time every dispatch by itself, see Model.Profile
+	Trace     *Trace                   // sees values as steps compute them; may be nil
 	Readers   int                      // expert records read at once; 0 is 4
 	Progress  func(done, total uint64) // of the dense upload, in bytes; may be nil
 }
@@ -64,6 +65,7 @@ type Model struct {
 	snapshots int // per session
 	suppress  []int32
 	profile   *profile
+	trace     *tracer
 	topn      *topn // nil where whole rows are read back
 	runner    runner
 	stats     Stats
@@ -139,6 +141,11 @@ func (m *Model) allocate(ctx context.Context, banks []stream.Bank, suppress []by
 			return err
 		}
 	}
+	if o.Trace != nil {
+		if err := m.makeTracer(o.Trace); err != nil {
+			return err
+		}
+	}
 	m.shared, err = m.bindAll(nil)
 	return err
 }
@@ -170,6 +177,7 @@ func (m *Model) Close() error {
 	if m.profile != nil && m.profile.timer != nil {
 		m.profile.timer.Release()
 	}
+	m.trace.release()
 	for _, groups := range m.shared {
 		for _, g := range groups {
 			if g != nil {

@@ -113,6 +113,9 @@ func (m *Model) run(ctx context.Context, s *Session, step program.StepUniform) e
 	}
 	m.runner.commands.Reset()
 	defer m.letGo()
+	if err := m.trace.input(m.runner.bytes, step, int(m.Plan.Model.Hidden)); err != nil {
+		return err
+	}
 	flat := 0
 	for _, sec := range m.Program.Sections {
 		if err := m.runSection(ctx, s, sec, flat, step); err != nil {
@@ -171,9 +174,12 @@ func (m *Model) record(ctx context.Context, s *Session, v *program.Variant, flat
 			if err := m.profile.dispatch(ctx, m, d, g, grid); err != nil {
 				return err
 			}
-			continue
+		} else {
+			m.runner.commands.Dispatch(m.code.pipelines[d.Kernel], g, grid[0], grid[1], grid[2])
 		}
-		m.runner.commands.Dispatch(m.code.pipelines[d.Kernel], g, grid[0], grid[1], grid[2])
+		if err := m.trace.dispatch(ctx, m, d, flat, i, step); err != nil {
+			return err
+		}
 	}
 	return nil
 }

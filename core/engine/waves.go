@@ -61,7 +61,7 @@ func (m *Model) runWaves(ctx context.Context, s *Session, layer int, v *program.
 	slots := m.experts.slots[m.experts.bank[layer]]
 	for rest := r.tiles.experts; len(rest) > 0; {
 		wave := rest[:min(slots, len(rest))]
-		if rest = rest[len(wave):]; r.commands.Len() > 0 { // an earlier wave reads the tables that this one rewrites
+		if rest = rest[len(wave):]; r.holding { // an earlier wave reads the tables that this one rewrites
 			if err := m.submit(); err != nil {
 				return err
 			}
