@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/sluicehost/sluice/core/gpu"
 )
@@ -13,6 +15,7 @@ type staging struct {
 	device *gpu.Device
 	free   chan *gpu.Buffer
 	all    []*gpu.Buffer
+	took   atomic.Int64 // nanoseconds in upload without its fills, of all readers together
 }
 
 // stagingBuffers is the length of the ring for a number of readers: while a record is copied
@@ -35,6 +38,8 @@ func makeStaging(d *gpu.Device, n int, size uint64) (*staging, error) {
 // upload lets fill write n bytes and queues their copy to dst at off. When it returns, the copy
 // comes before anything that is submitted later.
 func (s *staging) upload(ctx context.Context, dst *gpu.Buffer, off, n uint64, fill func([]byte) error) error {
+	start, filled := time.Now(), time.Duration(0)
+	defer func() { s.took.Add(int64(time.Since(start) - filled)) }()
 	var b *gpu.Buffer
 	select {
 	case b = <-s.free:
@@ -46,7 +51,10 @@ func (s *staging) upload(ctx context.Context, dst *gpu.Buffer, off, n uint64, fi
 	if err != nil {
 		return err
 	}
-	if err := fill(data[:n]); err != nil {
+	begun := time.Now()
+	err = fill(data[:n])
+	filled = time.Since(begun)
+	if err != nil {
 		_ = b.Unmap() // the first error says more
 		return err
 	}

@@ -54,11 +54,17 @@ type Stats struct {
 	Waves     int // of experts, beyond one a layer and step
 	Readbacks int
 	GPUWait   time.Duration // waiting for picks and logits
-	DiskWait  time.Duration // waiting for experts
+	DiskWait  time.Duration // waiting for experts to be read and uploaded
+	Upload    time.Duration // bringing records from memory to their slots, all readers together: mostly within DiskWait
+	Encode    time.Duration // recording and submitting commands
 }
 
 // Stats returns the counts so far. Call it between steps.
-func (m *Model) Stats() Stats { return m.stats }
+func (m *Model) Stats() Stats {
+	s := m.stats
+	s.Upload = time.Duration(m.experts.staging.took.Load())
+	return s
+}
 
 // readbackSizes are the sizes of the picks' and the logits' readbacks.
 func (m *Model) readbackSizes() (picks, logits uint64) {
@@ -161,6 +167,7 @@ func (m *Model) runSection(ctx context.Context, s *Session, sec *program.Section
 
 // record appends a variant's dispatches. flat is its number among all.
 func (m *Model) record(ctx context.Context, s *Session, v *program.Variant, flat int, step program.StepUniform) error {
+	defer m.encoding(time.Now())
 	for i, d := range v.Dispatches {
 		g := m.shared[flat][i]
 		if g == nil {
@@ -183,6 +190,9 @@ func (m *Model) record(ctx context.Context, s *Session, v *program.Variant, flat
 	}
 	return nil
 }
+
+// encoding books the time since start.
+func (m *Model) encoding(start time.Time) { m.stats.Encode += time.Since(start) }
 
 // readPicks runs what is recorded up to a layer's routing and reads which experts it picked.
 func (m *Model) readPicks(ctx context.Context, layer int, step program.StepUniform) error {
@@ -228,6 +238,7 @@ func (m *Model) ensure(ctx context.Context, layer int, experts []int) error {
 
 // submit sends what is recorded; then the experts it reads need no pins any more.
 func (m *Model) submit() error {
+	defer m.encoding(time.Now())
 	r := &m.runner
 	err := m.device.Submit(&r.commands)
 	r.commands.Reset()

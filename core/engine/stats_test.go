@@ -1,0 +1,22 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/sluicehost/sluice/core/engine"
+	"github.com/sluicehost/sluice/core/gpu/gputest"
+)
+
+// Stats count steps exactly and find time in each part of them.
+func TestStats(t *testing.T) {
+	dev, seed := gputest.Open(t), seedOf(t)
+	m := load(t, dev, toyFile(t, seed), engine.Options{Chunk: 4})
+	feed(t, session(t, m), tokensOf(seed, 10))
+	s := m.Stats()
+	if s.Tokens != 10 || s.Steps != 3 || s.Readbacks != 9 || s.Waves != 0 { // two MoE layers and the logits
+		t.Errorf("have %+v, want 10 tokens, 3 steps, 9 readbacks, no waves", s)
+	}
+	if s.GPUWait <= 0 || s.DiskWait <= 0 || s.Upload <= 0 || s.Encode <= 0 {
+		t.Errorf("have %+v, want time in each part", s)
+	}
+}
