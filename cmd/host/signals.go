@@ -18,7 +18,7 @@ func (i interrupted) code() int { return 128 + int(i.signal) }
 
 // grace is how long work may take to stop after a signal. What is left then has no state to
 // save: plugins end with the host, and the system takes GPU memory back.
-const grace = 500 * time.Millisecond
+const grace = time.Second
 
 // interruptible runs work with a context that Ctrl-C or SIGTERM ends. A second signal
 // kills the process.
