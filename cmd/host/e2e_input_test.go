@@ -65,6 +65,14 @@ func TestNoGPU(t *testing.T) {
 	cmd.Env = append(cmd.Env, noDriver...)
 	finish(t, cmd, "").fails(t, "no GPU found")
 
+	folder := t.TempDir() // where the dynamic linker looks first, and finds a library that can't be loaded
+	if err := os.WriteFile(filepath.Join(folder, "libvulkan.so.1"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd = command(t, "run", "--raw", "--prompt", "x", "--model", tiny)
+	cmd.Env = append(cmd.Env, "LD_LIBRARY_PATH="+folder)
+	finish(t, cmd, "").fails(t, "no Vulkan loader", "libvulkan1")
+
 	needGPU(t)
 	runHost(t, "", "run", "--raw", "--prompt", "x", "--model", tiny, "--adapter", "no such adapter").fails(t, "no GPU found", "no such adapter")
 }
