@@ -51,9 +51,12 @@ func TestAttnChunk(t *testing.T) {
 
 // attnChunkCase has a cache that holds what any query sees, and nothing else.
 func attnChunkCase(r *rand.Rand, c kerneltest.Case, a kernels.AttnChunk, kv string, kvHeads, i, tokens int) kerneltest.Case {
+	return attnChunkAt(r, c, a, kv, kvHeads, pick(r, 0, 2), places(r, i, tokens), tokens)
+}
+
+func attnChunkAt(r *rand.Rand, c kerneltest.Case, a kernels.AttnChunk, kv string, kvHeads, row0 int, p place, tokens int) kerneltest.Case {
 	c = fresh(c)
 	hd, heads := int(c.Kernel.Params["HD"]), kvHeads*int(c.Kernel.Params["G"])
-	row0, p := pick(r, 0, 2), places(r, i, tokens)
 	c.Step = p.step(tokens, row0)
 	first := 0
 	if p.window > 0 {

@@ -66,7 +66,7 @@ func check(t *testing.T, name string, c kerneltest.Case) {
 }
 
 // build specializes a kernel and begins a case on it.
-func build(t *testing.T, s kernels.Spec) kerneltest.Case {
+func build(t testing.TB, s kernels.Spec) kerneltest.Case {
 	t.Helper()
 	k, err := kernels.Build(s)
 	if err != nil {
