@@ -72,7 +72,7 @@ func (e entry) MarshalJSON() ([]byte, error) { return json.Marshal([2]any{e.id, 
 
 // Run answers line by line.
 func (c *evalCmd) Run(a *app) error {
-	l, err := a.load(c.modelFlags, c.registryFlags, c.engineFlags, 0)
+	l, err := a.load(c.modelFlags, c.registryFlags, c.engineFlags, engine.Options{})
 	if err != nil {
 		return err
 	}

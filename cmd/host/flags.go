@@ -40,7 +40,7 @@ func (d *devPlugin) UnmarshalText(text []byte) error {
 type engineFlags struct {
 	GPUBudget budget `name:"gpu-budget" default:"auto" placeholder:"SIZE" help:"Bytes of GPU memory to use in all, as in 512MB, 4GB or 1.5GiB; max to hold every expert; auto (the default) for what the driver reports free less a tenth, half of the available memory on a CPU device, or 4GiB where nothing is known."`
 	Ctx       int    `short:"c" placeholder:"N" help:"Tokens that prompt and answer together may have. Default: the file's context length, at most 4096."`
-	KV        string `name:"kv" enum:"f16,f32" default:"f16" help:"Precision of the KV caches: f16 (default) or f32."`
+	KV        string `name:"kv" enum:"f16,f32" default:"${kv=f16}" help:"Precision of the KV caches: f16 or f32 (default ${kv=f16})."`
 	Chunk     int    `placeholder:"N" help:"Most tokens of a prompt that go through the model at once (default 256)."`
 	Adapter   string `placeholder:"NAME" help:"Use the GPU whose name or driver contains this. Default: the strongest."`
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/sluicehost/sluice/core/engine"
 	"github.com/sluicehost/sluice/core/gguf"
@@ -20,13 +21,14 @@ type loaded struct {
 	session *engine.Session
 	tok     *tokenizer.Tokenizer
 	device  *gpu.Device
-	budget  string // what the GPU budget is, for people
+	budget  string        // what the GPU budget is, for people
+	took    time.Duration // to load
 }
 
 // load brings a model up: its header, its plugin, the GPU, its weights. On an error nothing
-// is left open. A step gives the top best logits of each row where that many can be had from the
-// GPU, else (and for 0) all of them.
-func (a *app) load(m modelFlags, r registryFlags, e engineFlags, top int) (_ *loaded, err error) {
+// is left open. Of o the command sets what is its own; a Top that is more than the GPU can give becomes 0.
+func (a *app) load(m modelFlags, r registryFlags, e engineFlags, o engine.Options) (_ *loaded, err error) {
+	start := time.Now()
 	if err := e.check(); err != nil {
 		return nil, err
 	}
@@ -64,11 +66,11 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, top int) (_ *lo
 	l.budget = why
 	a.log.Debug("GPU budget", "bytes", bytes, "why", why)
 
-	if top > engine.MaxTop {
-		top = 0
+	if o.Top > engine.MaxTop {
+		o.Top = 0
 	}
-	suppress, err := suppressed(f.File)
-	if err != nil {
+	o.Budget, o.Context, o.Chunk, o.KVF32 = bytes, e.Ctx, e.Chunk, e.KV == "f32"
+	if o.Suppress, err = suppressed(f.File); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	shown := a.progress("loading")
@@ -79,9 +81,8 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, top int) (_ *lo
 		}
 		return s, err
 	}
-	l.model, err = engine.Load(a.ctx, l.device, store.Header(f.File), process, open,
-		engine.Options{Budget: bytes, Context: e.Ctx, Chunk: e.Chunk, KVF32: e.KV == "f32",
-			Top: top, Suppress: suppress, Progress: shown.update})
+	o.Progress = shown.update
+	l.model, err = engine.Load(a.ctx, l.device, store.Header(f.File), process, open, o)
 	shown.done()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -94,6 +95,7 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, top int) (_ *lo
 	}
 	a.log.Debug("plugin closed", "pid", pid)
 	l.session, err = l.model.NewSession()
+	l.took = time.Since(start)
 	return l, err
 }
 

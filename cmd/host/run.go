@@ -51,7 +51,7 @@ func (c *runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	l, err := a.load(c.modelFlags, c.registryFlags, c.engineFlags, sampler.Needs())
+	l, err := a.load(c.modelFlags, c.registryFlags, c.engineFlags, engine.Options{Top: sampler.Needs()})
 	if err != nil {
 		return err
 	}
