@@ -42,6 +42,8 @@ func TestTileRows(t *testing.T) {
 		{cpu, 100, 2000, 16, 32, false, false},
 		{cpu, 100, 5000, 8, 32, false, true},
 		{&program.Limits{WorkgroupBytes: 48 << 10}, 8192, 64, 64, 128, false, false},
+		{&program.Limits{WorkgroupBytes: 48 << 10}, 2048, 64, 64, 64, false, false},
+		{&program.Limits{WorkgroupBytes: 48 << 10}, 256, 64, 64, 32, false, false},
 		{&program.Limits{WorkgroupBytes: 16 << 10}, 8192, 64, 64, 32, false, false},
 		{&program.Limits{WorkgroupBytes: 16 << 10}, 8192, 64, 32, 32, true, true},
 	} {

@@ -14,7 +14,7 @@ func countedChunk(t *testing.T, r *rand.Rand) []kerneltest.Case {
 	out := []kerneltest.Case{
 		moeSumCase(r, build(t, kernels.Spec{Name: "moe_sum", Choices: map[string]string{"out": "put"}}), 70, 2),
 	}
-	for _, x := range []kernels.Tile{lowTile, leastTile} {
+	for _, x := range []kernels.Tile{lowTile, thinTile} {
 		pair := func(name string) kerneltest.Case {
 			s := tiled{ggml.Q4_0, x}.spec(name, "gate", "act", "silu")
 			s.Types["up"] = ggml.Q4_0

@@ -17,10 +17,10 @@ var (
 	laneTile  = kernels.MatmulTile(&program.Limits{Cpu: true, LoopLimit: 65535}, 1000, 47)
 	lowTile   = kernels.MatmulTile(&program.Limits{Cpu: true, LoopLimit: 50}, 1000, 8)
 	wideTile  = kernels.MatmulTile(&program.Limits{WorkgroupBytes: 48 << 10}, 4096, 47)
-	gpuTile   = kernels.MatmulTile(&program.Limits{WorkgroupBytes: 48 << 10}, 64, 47)
+	gpuTile   = kernels.MatmulTile(&program.Limits{WorkgroupBytes: 48 << 10}, 2048, 47)
+	thinTile  = kernels.MatmulTile(&program.Limits{WorkgroupBytes: 48 << 10}, 64, 47)
 	smallTile = kernels.ExpertTile(&program.Limits{WorkgroupBytes: 48 << 10}, 47)
-	leastTile = kernels.ExpertTile(&program.Limits{WorkgroupBytes: 12 << 10}, 47)
-	tiles     = []kernels.Tile{laneTile, lowTile, wideTile, gpuTile, smallTile, leastTile}
+	tiles     = []kernels.Tile{laneTile, lowTile, wideTile, gpuTile, thinTile, smallTile}
 )
 
 func TestTiles(t *testing.T) {
@@ -28,7 +28,7 @@ func TestTiles(t *testing.T) {
 	for _, x := range tiles {
 		have = append(have, fmt.Sprint(x.Choice, x.BR, "x", x.BT))
 	}
-	if want := []string{"lanes32x32", "lanes4x32", "shared64x128", "shared64x64", "shared64x32", "shared64x16"}; !slices.Equal(have, want) {
+	if want := []string{"lanes32x32", "lanes4x32", "shared64x128", "shared64x64", "shared64x32", "shared64x32"}; !slices.Equal(have, want) {
 		t.Errorf("have %v, want %v", have, want)
 	}
 }
@@ -45,7 +45,7 @@ func tiledForms(r *rand.Rand) []tiled {
 	for _, t := range kerneltest.Types() {
 		out = append(out, tiled{t, lowTile})
 	}
-	for _, x := range []kernels.Tile{laneTile, wideTile, gpuTile, leastTile} {
+	for _, x := range []kernels.Tile{laneTile, wideTile, gpuTile, thinTile} {
 		out = append(out, tiled{ggml.Q4_0, x})
 	}
 	return append(out, tiled{pick(r, kerneltest.Types()...), smallTile})
