@@ -17,6 +17,7 @@ import (
 
 // loaded is a model that is ready to make tokens. Its plugin's process is gone.
 type loaded struct {
+	path    string
 	model   *engine.Model
 	session *engine.Session
 	tok     *tokenizer.Tokenizer
@@ -37,7 +38,7 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, o engine.Option
 		return nil, err
 	}
 	path := f.path
-	l, held := &loaded{}, f
+	l, held := &loaded{path: path}, f
 	defer func() {
 		if err != nil {
 			if held != nil {
@@ -70,8 +71,10 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, o engine.Option
 		o.Top = 0
 	}
 	o.Budget, o.Context, o.Chunk, o.KVF32 = bytes, e.Ctx, e.Chunk, e.KV == "f32"
-	if o.Suppress, err = suppressed(f.File); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if o.Suppress == nil {
+		if o.Suppress, err = suppressed(f.File); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
 	}
 	shown := a.progress("loading")
 	open := func(p *program.Plan, weights []*program.Placed, records []*program.PlacedRecord) (store.Source, error) {
