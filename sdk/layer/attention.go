@@ -2,7 +2,9 @@ package layer
 
 import (
 	"fmt"
+	"maps"
 
+	"github.com/sluicehost/sluice/sdk/kernels"
 	"github.com/sluicehost/sluice/sdk/program"
 )
 
@@ -55,17 +57,61 @@ func (l *Layer) Attention(qkv *Value, a Attention) *Value {
 	}
 	k, v := l.cache("k_cache", a), l.cache("v_cache", a)
 	l.emit(l.heads(a, l.plain(qkv), q, k, v))
-	part := l.scratchShape("part", 0, l.partShape(a))
-	l.emit(l.attnSplit(a, q, k, v, part))
+	runs := l.attnRuns(a)
+	part := l.scratchShape("part", 0, runs.part)
+	o := runs.split
+	o.label = l.prefix + "attn.split"
+	o.spec.choose("kv", l.kvChoice())
+	o.consts = consts{"kv_heads": uint32(a.KVHeads), "window": uint32(a.Window), "scale": a.Scale}
+	o.binds = binds{"q": read(q), "kc": at(k), "vc": at(v), "part": write(part)}
+	l.emit(o)
 	w := l.width(64)
 	l.emit(&op{
 		label:  l.prefix + "attn.merge",
-		spec:   spec("attn_merge").with("HD", uint32(a.HeadDim)).with("KEYS", splitKeys).with("W", w),
-		consts: consts{"heads": uint32(a.Heads), "window": uint32(a.Window)},
+		spec:   spec("attn_merge").with("HD", uint32(a.HeadDim)).with("KEYS", uint32(runs.keys)).with("W", w),
+		consts: consts{"heads": uint32(a.Heads), "window": uint32(runs.window)},
 		binds:  binds{"part": read(part), "y": write(y)},
 		grid:   []*program.Term{one(a.Heads), one(1), perRow()},
 	})
 	return y
+}
+
+// attnRuns is how the cached positions are cut into runs: the kernel that computes a run, what it
+// hands to attn_merge (a maximum, a sum and HeadDim values per run, token and head), and what that is told.
+type attnRuns struct {
+	split        *op // without operands
+	part         *program.Buffer
+	keys, window int
+}
+
+func (l *Layer) attnRuns(a Attention) attnRuns {
+	if !l.many() {
+		return l.attnSplit(a)
+	}
+	c, err := kernels.NewAttnChunk(l.limits, a.Heads, a.KVHeads, a.HeadDim)
+	if err != nil {
+		l.fail("blk.%d: attention: %w", l.number, err)
+	}
+	o := &op{spec: spec("attn_chunk").choose("chunk", c.Choice), grid: c.Grid(a.Window)}
+	maps.Copy(o.spec.Params, c.Params)
+	return attnRuns{split: o, part: c.Part(a.Window), keys: c.Run, window: c.MergeWindow(a.Window)}
+}
+
+// attnSplit cuts one token's positions into runs of splitKeys.
+func (l *Layer) attnSplit(a Attention) attnRuns {
+	g, hd, run := uint32(a.Heads/a.KVHeads), uint32(a.HeadDim), uint64(a.Heads*(a.HeadDim+2))
+	r := attnRuns{part: &program.Buffer{PerPos: run, PosDiv: splitKeys}, keys: splitKeys, window: a.Window}
+	runs := &program.Term{Div: splitKeys, N: program.Var_S}
+	if a.Window > 0 {
+		r.part = &program.Buffer{Fixed: run * uint64((a.Window+splitKeys-1)/splitKeys)}
+		runs = &program.Term{Div: splitKeys, N: program.Var_SW, Window: uint32(a.Window)}
+	}
+	r.split = &op{
+		spec: spec("attn_split").with("HD", hd).with("G", g).with("KEYS", splitKeys).with("W", l.width(128)).
+			with("GHD", g*hd).with("GKEYS", g*splitKeys),
+		grid: []*program.Term{one(a.KVHeads), runs, perRow()},
+	}
+	return r
 }
 
 // cache is this block's k or v cache.
@@ -103,38 +149,6 @@ func (l *Layer) heads(a Attention, qkv, q *Value, k, v *program.Binding) *op {
 		binds: binds{"qkv": read(qkv), "q_norm": at(l.vector(a.HeadDim, l.prefix+a.QNorm)), "k_norm": at(l.vector(a.HeadDim, l.prefix+a.KNorm)),
 			"rope": at(rope), "q": write(q), "kc": at(k), "vc": at(v)},
 		grid: []*program.Term{one(a.Heads + 2*a.KVHeads), perRow()},
-	}
-}
-
-// partShape is what attn_split hands to attn_merge: per run of splitKeys positions and head,
-// the greatest score, the sum, and HeadDim values.
-func (e *Encoder) partShape(a Attention) *program.Buffer {
-	run := uint64(a.Heads * (a.HeadDim + 2))
-	runs := uint64((a.Window + splitKeys - 1) / splitKeys)
-	switch {
-	case e.many() && a.Window > 0:
-		return &program.Buffer{PerRow: run * runs}
-	case e.many():
-		return &program.Buffer{PerRowPos: run, PosDiv: splitKeys}
-	case a.Window > 0:
-		return &program.Buffer{Fixed: run * runs}
-	}
-	return &program.Buffer{PerPos: run, PosDiv: splitKeys}
-}
-
-func (l *Layer) attnSplit(a Attention, q *Value, k, v *program.Binding, part *Value) *op {
-	g := uint32(a.Heads / a.KVHeads)
-	runs := &program.Term{Div: splitKeys, N: program.Var_S}
-	if a.Window > 0 {
-		runs = &program.Term{Div: splitKeys, N: program.Var_SW, Window: uint32(a.Window)}
-	}
-	return &op{
-		label: l.prefix + "attn.split",
-		spec: spec("attn_split").choose("kv", l.kvChoice()).with("HD", uint32(a.HeadDim)).with("G", g).with("KEYS", splitKeys).
-			with("W", l.width(128)).with("GHD", g*uint32(a.HeadDim)).with("GKEYS", g*splitKeys),
-		consts: consts{"kv_heads": uint32(a.KVHeads), "window": uint32(a.Window), "scale": a.Scale},
-		binds:  binds{"q": read(q), "kc": at(k), "vc": at(v), "part": write(part)},
-		grid:   []*program.Term{one(a.KVHeads), runs, perRow()},
 	}
 }
 

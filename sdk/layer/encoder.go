@@ -42,12 +42,15 @@ type Layer struct {
 	prefix string
 }
 
+// planningLimits are any device's: what is asked for does not depend on them.
+var planningLimits = &program.Limits{WorkgroupBytes: 32 << 10}
+
 // Plan runs encode without placed weights and fills p's weights, records,
 // embedding, ropes, MoE layers and unused tensors from what it asked for.
 // The errors name tensors of the file.
 func Plan(h *program.Header, p *program.Plan, encode func(*Encoder)) error {
 	s := newPlanning(h, p)
-	if _, err := run(s, &program.Limits{}, false, encode); err != nil {
+	if _, err := run(s, planningLimits, false, encode); err != nil {
 		return err
 	}
 	s.finish()
