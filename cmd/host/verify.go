@@ -72,7 +72,7 @@ func (c *verifyCmd) Run(a *app) error {
 // sameFile checks a GGUF of one file against the checksum of the cases'.
 func (a *app) sameFile(path string, r *refs) error {
 	info, err := os.Stat(path)
-	if err != nil || info.IsDir() || r.SHA256 == "" || len(r.Files) > 1 {
+	if err != nil || !info.Mode().IsRegular() || r.SHA256 == "" || len(r.Files) > 1 {
 		return nil // a store is tied to its GGUF by itself; what is wrong with the path, opening it says better
 	}
 	f, err := os.Open(path)
