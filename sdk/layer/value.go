@@ -21,6 +21,7 @@ type Value struct {
 type norm struct {
 	of     *Value
 	weight *program.Binding
+	label  string // its tensor's
 	eps    float64
 	plain  *Value // where it was computed after all
 }
@@ -71,7 +72,7 @@ func (e *Encoder) FinalNorm(x *Value, eps float64, weights ...string) *Value {
 
 func (e *Encoder) rmsNorm(x *Value, weight string, eps float64) *Value {
 	x = e.plain(x)
-	return &Value{width: x.width, name: "norm", first: -1, norm: &norm{of: x, weight: e.vector(x.width, weight), eps: eps}}
+	return &Value{width: x.width, name: "norm", first: -1, norm: &norm{of: x, weight: e.vector(x.width, weight), label: stackLabel([]string{weight}), eps: eps}}
 }
 
 // plain computes a lazy norm for readers that can't apply it.
@@ -85,7 +86,7 @@ func (e *Encoder) plain(x *Value) *Value {
 	y := e.scratch("norm", x.width)
 	x.norm.plain = y
 	e.emit(&op{
-		label:  "norm",
+		label:  x.norm.label,
 		spec:   spec("rmsnorm"),
 		consts: consts{"n": uint32(x.width), "eps": x.norm.eps},
 		binds:  binds{"x": read(x.norm.of), "nw": at(x.norm.weight), "y": write(y)},
