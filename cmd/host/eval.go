@@ -16,6 +16,7 @@ type evalCmd struct {
 	modelFlags
 	engineFlags
 	registryFlags
+	Dump string `placeholder:"DIR" help:"Write every value of every step to a file in this folder, which must be new or empty: slow, for finding where two runs part."`
 }
 
 // Help is the command's long help.
@@ -24,7 +25,9 @@ func (evalCmd) Help() string {
 
 In: {"id":..., "tokens":[1,2], "greedy":0, "top":10, "last":8}; instead of tokens "prompt" with "parse_special" and "add_special" (both default true). greedy is how many tokens to continue, top how many logits to list, last for how many of the prompt's last positions.
 
-Out: {"id","tokens","positions":[{"pos","top":[[id,logit],...],"logsumexp"}],"greedy":[ids],"steps":[{"pos","top","logsumexp"}]}; end tokens do not stop greedy. A line that can't be answered gives {"id","error"}, and the exit code is 1 in the end.`
+Out: {"id","tokens","positions":[{"pos","top":[[id,logit],...],"logsumexp"}],"greedy":[ids],"steps":[{"pos","top","logsumexp"}]}; end tokens do not stop greedy. A line that can't be answered gives {"id","error"}, and the exit code is 1 in the end.
+
+--dump DIR: in DIR/LINE.ID/FIRST-LAST (positions of the step), NUMBER.LABEL.VARIABLE.npy holds what a dispatch wrote, float32 [rows, width], numbered in order of the program; .resultN marks what block N leaves on the residual stream. NumPy reads them.`
 }
 
 // evalLine is a line of input.
@@ -72,12 +75,19 @@ func (e entry) MarshalJSON() ([]byte, error) { return json.Marshal([2]any{e.id, 
 
 // Run answers line by line.
 func (c *evalCmd) Run(a *app) error {
-	l, err := a.load(c.modelFlags, c.registryFlags, c.engineFlags, engine.Options{})
+	var d *dump
+	if c.Dump != "" {
+		var err error
+		if d, err = newDump(c.Dump); err != nil {
+			return err
+		}
+	}
+	l, err := a.load(c.modelFlags, c.registryFlags, c.engineFlags, engine.Options{Trace: d.trace()})
 	if err != nil {
 		return err
 	}
 	err = a.eachLine(func(ctx context.Context, in line) (any, bool) {
-		id, out, err := l.eval(ctx, in)
+		id, out, err := l.eval(ctx, in, d)
 		if id == nil {
 			id = json.RawMessage("null")
 		}
@@ -90,8 +100,8 @@ func (c *evalCmd) Run(a *app) error {
 	return errors.Join(err, l.close())
 }
 
-// eval answers one line. The id comes back with an error, too, if the line has one.
-func (l *loaded) eval(ctx context.Context, in line) (json.RawMessage, *evalAnswer, error) {
+// eval answers one line, into the dump if there is one. The id comes back with an error, too, if the line has one.
+func (l *loaded) eval(ctx context.Context, in line, d *dump) (json.RawMessage, *evalAnswer, error) {
 	if in.err != nil {
 		return nil, nil, in.err
 	}
@@ -112,6 +122,7 @@ func (l *loaded) eval(ctx context.Context, in line) (json.RawMessage, *evalAnswe
 	if room := l.model.Context; len(ids) > room || greedy > room-len(ids) {
 		return q.ID, nil, fmt.Errorf("have %d tokens of prompt and %d greedy ones, want at most the context's %d: give a larger --ctx", len(ids), greedy, room)
 	}
+	d.begin(q.ID)
 	out, err := l.answer(ctx, ids, greedy, top, last)
 	return q.ID, out, err
 }
