@@ -18,6 +18,15 @@ func (c *code) release() {
 	}
 }
 
+// Kernels is how many kernels the model has on the device, the host's own among them.
+func (m *Model) Kernels() int {
+	n := len(m.code.pipelines)
+	if m.topn != nil {
+		n += 2
+	}
+	return n
+}
+
 // compile makes a pipeline of every kernel, on all CPUs at once.
 func (m *Model) compile() (*code, error) {
 	specs := make([]gpu.PipelineSpec, len(m.Program.Kernels))

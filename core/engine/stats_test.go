@@ -12,6 +12,9 @@ func TestStats(t *testing.T) {
 	dev, seed := gputest.Open(t), seedOf(t)
 	m := load(t, dev, toyFile(t, seed), engine.Options{Chunk: 4})
 	feed(t, session(t, m), tokensOf(seed, 10))
+	if have, want := m.Kernels(), len(m.Program.Kernels); have != want {
+		t.Errorf("have %d kernels, want %d", have, want)
+	}
 	s := m.Stats()
 	if s.Tokens != 10 || s.Steps != 3 || s.Readbacks != 9 || s.Waves != 0 { // two MoE layers and the logits
 		t.Errorf("have %+v, want 10 tokens, 3 steps, 9 readbacks, no waves", s)
