@@ -103,8 +103,16 @@ func (s *Session) Feed(ctx context.Context, tokens []int32, want int, emit func(
 func (m *Model) stepLength(left, want int) int {
 	n := min(left, m.Chunk)
 	plain := max(0, left-want) // tokens whose logits nobody wants
-	return min(n, plain+m.outs())
+	n = min(n, plain+m.outs())
+	if n < fewTokens && m.device.Limits().CPU {
+		return 1
+	}
+	return n
 }
+
+// fewTokens is where the forms for many tokens begin to pay on a software device: below it they
+// gain little, and a cold start would compile them (about a second each) for nothing.
+const fewTokens = 5
 
 // step feeds tokens and leaves the logits of the last outs of them in the runner.
 func (s *Session) step(ctx context.Context, ids []int32, outs int) error {
