@@ -27,14 +27,26 @@ type slow struct {
 type bandwidth struct {
 	mu    sync.Mutex
 	bytes float64
+	free  time.Time // when all that went through so far is paid for
 }
 
-func (r *bandwidth) wait(n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.bytes > 0 {
-		time.Sleep(time.Duration(float64(n) / r.bytes * float64(time.Second)))
+func (b *bandwidth) set(bytes float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.bytes, b.free = bytes, time.Time{}
+}
+
+func (b *bandwidth) wait(n int) {
+	b.mu.Lock()
+	if now := time.Now(); b.free.Before(now) {
+		b.free = now
 	}
+	if b.bytes > 0 {
+		b.free = b.free.Add(time.Duration(float64(n) / b.bytes * float64(time.Second)))
+	}
+	until := b.free
+	b.mu.Unlock()
+	time.Sleep(time.Until(until))
 }
 
 func (s *slow) Read(p []byte) (int, error) {

@@ -22,8 +22,9 @@ func TestIngestKilled(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	name := filepath.Base(tiny)
 	site := newSite(t, map[string][]byte{name: readFile(t, tiny)})
-	site.limit.bytes = 12e6
+	site.limit.set(8e6)
 	clean := filepath.Join(t.TempDir(), "clean")
+	install(t) // before the clock runs
 	begin := time.Now()
 	runHost(t, "", "ingest", "-m", site.url+"/"+name, "--store", clean).ok(t)
 	whole := time.Since(begin)
@@ -83,7 +84,7 @@ func TestIngestInterrupted(t *testing.T) {
 	site := newSite(t, map[string][]byte{name: readFile(t, tiny)})
 	dir := filepath.Join(t.TempDir(), "s")
 	args := []string{"ingest", "-m", site.url + "/" + name, "--store", dir}
-	site.limit.bytes = 3e6
+	site.limit.set(3e6)
 	l := start(t, args...)
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		if info, err := store.Look(dir); err == nil && info.Done > 0 {
@@ -99,9 +100,7 @@ func TestIngestInterrupted(t *testing.T) {
 	if _, err := store.Open(dir); !errors.Is(err, store.ErrUnfinished) {
 		t.Errorf("have error %v, want the store unfinished", err)
 	}
-	site.limit.mu.Lock()
-	site.limit.bytes = 0
-	site.limit.mu.Unlock()
+	site.limit.set(0)
 	r := runHost(t, "", args...)
 	r.ok(t)
 	if !bytes.Contains([]byte(r.stderr), []byte("of it from before")) {
@@ -116,7 +115,7 @@ func TestIngestInterrupted(t *testing.T) {
 func TestIngestTwice(t *testing.T) {
 	name := filepath.Base(tiny)
 	site := newSite(t, map[string][]byte{name: readFile(t, tiny)})
-	site.limit.bytes = 6e6
+	site.limit.set(6e6)
 	dir := filepath.Join(t.TempDir(), "s")
 	args := []string{"ingest", "-m", site.url + "/" + name, "--store", dir}
 	l := start(t, args...)

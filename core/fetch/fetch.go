@@ -57,8 +57,8 @@ type Remote struct {
 
 var _ io.ReaderAt = (*Remote)(nil)
 
-// windowBytes is what a small read brings, so that a header read in little steps
-// costs few requests.
+// windowBytes is what a small read from the start of the file on brings, so that a
+// header read in little steps costs few requests.
 const windowBytes = 1 << 20
 
 // Open asks for a file's size; nothing more is read yet. ctx ends all later reads
@@ -140,8 +140,9 @@ func (r *Remote) Validator() string {
 	return ""
 }
 
-// ReadAt reads len(p) bytes at off; it follows io.ReaderAt. A read of less than
-// 1 MiB is served from a window of that size, which stays until the next.
+// ReadAt reads len(p) bytes at off; it follows io.ReaderAt. Each read is a request,
+// but for small ones that follow on each other from the start of the file: these
+// are served from a window of 1 MiB.
 func (r *Remote) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 {
 		return 0, fmt.Errorf("fetch: %s: read at byte %d, want at least 0", r.shown, off)
@@ -153,33 +154,41 @@ func (r *Remote) ReadAt(p []byte, off int64) (int, error) {
 	if left := r.size - off; int64(len(p)) > left {
 		p, end = p[:left], io.EOF
 	}
-	read := r.fill
-	if len(p) < windowBytes {
-		read = r.fromWindow
+	n, done, err := r.fromWindow(p, off)
+	if !done {
+		n, err = r.fill(p, off)
 	}
-	n, err := read(p, off)
 	if err == nil {
 		err = end
 	}
 	return n, err
 }
 
-// fromWindow serves a small read, which lies within the file.
-func (r *Remote) fromWindow(p []byte, off int64) (int, error) {
+// fromWindow serves a small read, which lies within the file, if it goes on where
+// the window is.
+func (r *Remote) fromWindow(p []byte, off int64) (n int, done bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if off < r.start || off+int64(len(p)) > r.start+int64(len(r.window)) {
-		if r.window == nil {
-			r.window = make([]byte, windowBytes)
-		}
-		r.window = r.window[:min(windowBytes, r.size-off)]
-		r.start = off
-		if n, err := r.fill(r.window, off); err != nil {
-			n = min(n, len(p))
-			copy(p, r.window[:n])
-			r.window = nil
-			return n, err
-		}
+	end := r.start + int64(len(r.window))
+	switch {
+	case len(p) >= windowBytes:
+		r.window, r.start = nil, 0 // the header is behind us
+		return 0, false, nil
+	case off >= r.start && off+int64(len(p)) <= end:
+		return copy(p, r.window[off-r.start:]), true, nil
+	case off != 0 && (r.window == nil || off < r.start || off > end):
+		return 0, false, nil
 	}
-	return copy(p, r.window[off-r.start:]), nil
+	if r.window == nil {
+		r.window = make([]byte, windowBytes)
+	}
+	r.window = r.window[:min(windowBytes, r.size-off)]
+	r.start = off
+	if n, err := r.fill(r.window, off); err != nil {
+		n = min(n, len(p))
+		copy(p, r.window[:n])
+		r.window, r.start = nil, 0
+		return n, true, err
+	}
+	return copy(p, r.window), true, nil
 }

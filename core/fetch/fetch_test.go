@@ -86,7 +86,12 @@ func check(t *testing.T, r *fetch.Remote, b []byte) {
 func TestRead(t *testing.T) {
 	b := content(t, 3<<20+17)
 	var requests atomic.Int64
-	url := serve(t, b, func(http.ResponseWriter, *http.Request) bool { requests.Add(1); return false })
+	var asked atomic.Value
+	url := serve(t, b, func(_ http.ResponseWriter, r *http.Request) bool {
+		requests.Add(1)
+		asked.Store(r.Header.Get("Range"))
+		return false
+	})
 	r := open(t, url, quick)
 	if r.Size() != int64(len(b)) || r.Validator() != `etag "one"` || r.Name() != "model.gguf" || strings.Contains(r.URL(), "secret") {
 		t.Errorf("have %d bytes, %s, %s, %s", r.Size(), r.Validator(), r.Name(), r.URL())
@@ -102,6 +107,16 @@ func TestRead(t *testing.T) {
 	}
 	if n := requests.Load(); n != 3 {
 		t.Errorf("have %d requests for 2 MiB in small steps, want 3", n)
+	}
+	// Elsewhere each read asks for what it wants.
+	for _, off := range []int64{3 << 20, 100, 3 << 20, 2<<20 + 5} {
+		requests.Store(0)
+		if _, err := r.ReadAt(make([]byte, 10), off); err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("bytes=%d-%d", off, off+9); asked.Load() != want || requests.Load() != 1 {
+			t.Errorf("at %d: have %d requests, the last for %v, want one for %s", off, requests.Load(), asked.Load(), want)
+		}
 	}
 }
 

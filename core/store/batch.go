@@ -92,7 +92,7 @@ func (b *batch) place() (file string, off int64) {
 // load reads what the batch is made of: blocks to where they belong, records into
 // memory first.
 func (in *Ingest) load(ctx context.Context, b *batch) error {
-	var want span
+	want := span(nil)
 	if b.layer == nil {
 		want = in.blocks(b)
 	} else {
@@ -101,7 +101,15 @@ func (in *Ingest) load(ctx context.Context, b *batch) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(pieceReaders)
-	for _, x := range want {
+	for len(want) > 0 {
+		n := want.neighbours()
+		if n > 1 {
+			near := want[:n]
+			g.Go(func() error { return in.readNear(ctx, near) })
+			want = want[n:]
+			continue
+		}
+		x := want[0]
 		for off := 0; off < len(x.data); off += pieceBytes {
 			part := x.data[off:min(off+pieceBytes, len(x.data))]
 			g.Go(func() error {
@@ -111,8 +119,39 @@ func (in *Ingest) load(ctx context.Context, b *batch) error {
 				return in.source.readAt(part, x.off+int64(off), x.tensor)
 			})
 		}
+		want = want[1:]
 	}
 	return g.Wait()
+}
+
+// neighbours is how many stretches from the first on lie so close that one read for
+// all of them is better than one for each: the little tensors between the large ones.
+func (s span) neighbours() int {
+	const gap = 64 << 10
+	for n := 1; n < len(s); n++ {
+		last, x := s[n-1], s[n]
+		between := x.off - last.off - int64(len(last.data))
+		if between < 0 || between > gap || x.off+int64(len(x.data))-s[0].off > pieceBytes {
+			return n
+		}
+	}
+	return len(s)
+}
+
+// readNear reads neighbours by one read.
+func (in *Ingest) readNear(ctx context.Context, near span) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	first, last := near[0], near[len(near)-1]
+	all := make([]byte, last.off+int64(len(last.data))-first.off)
+	if err := in.source.readAt(all, first.off, first.tensor); err != nil {
+		return err
+	}
+	for _, x := range near {
+		copy(x.data, all[x.off-first.off:])
+	}
+	return nil
 }
 
 // blocks are the stretches of dense tensors in a batch, each to be read to its
