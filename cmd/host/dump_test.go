@@ -115,9 +115,9 @@ func TestEvalDump(t *testing.T) {
 	}
 	c, dir := refs.Cases[0], filepath.Join(t.TempDir(), "dump")
 	in := fmt.Sprintf(`{"id":"a/b","tokens":%s,"greedy":2}`+"\n", strings.ReplaceAll(fmt.Sprint(c.Tokens), " ", ","))
-	in += `{"id":2,"tokens":[1,2]}` + "\n" + `{"tokens":[]}` + "\n"
-	plain := runHost(t, in, "eval", "--model", tiny, "--kv", "f32", "--chunk", "8")
-	dumped := runHost(t, in, "eval", "--model", tiny, "--kv", "f32", "--chunk", "8", "--dump", dir)
+	in += `{"id":2,"tokens":[1,2,3,4,5]}` + "\n" + `{"tokens":[]}` + "\n"
+	plain := runHost(t, in, "eval", "--model", tiny, "--kv", "f32", "--chunk", "6")
+	dumped := runHost(t, in, "eval", "--model", tiny, "--kv", "f32", "--chunk", "6", "--dump", dir)
 	if plain.stdout != dumped.stdout || plain.code != dumped.code {
 		t.Errorf("have code %d, output\n%s\nerrors %s\nwant as without a dump:\n%s", dumped.code, dumped.stdout, dumped.stderr, plain.stdout)
 	}
@@ -129,7 +129,7 @@ func TestEvalDump(t *testing.T) {
 	for _, s := range steps {
 		names = append(names, strings.TrimPrefix(s, dir+string(filepath.Separator)))
 	}
-	if have, want := fmt.Sprint(names), fmt.Sprint([]string{"0001.a_b/00000-00007", "0001.a_b/00008-00011", "0001.a_b/00012-00012", "0002.2/00000-00001"}); filepath.ToSlash(have) != want {
+	if have, want := fmt.Sprint(names), fmt.Sprint([]string{"0001.a_b/00000-00005", "0001.a_b/00006-00011", "0001.a_b/00012-00012", "0002.2/00000-00004"}); filepath.ToSlash(have) != want {
 		t.Fatalf("have steps %s, want %s", have, want)
 	}
 	for _, want := range c.Layers {
@@ -138,11 +138,11 @@ func TestEvalDump(t *testing.T) {
 			t.Fatalf("layer %d: have results %v (%v), want one", want.Layer, found, err)
 		}
 		rows, width, values := npy(t, found[0])
-		if rows != 4 || width != 256 {
-			t.Fatalf("layer %d: have %d x %d, want 4 x 256", want.Layer, rows, width)
+		if rows != 6 || width != 256 {
+			t.Fatalf("layer %d: have %d x %d, want 6 x 256", want.Layer, rows, width)
 		}
 		for i, v := range want.First8 {
-			if have := values[3*width+i]; math.Abs(float64(have)-v) > 1e-3 {
+			if have := values[5*width+i]; math.Abs(float64(have)-v) > 1e-3 {
 				t.Errorf("layer %d, value %d: have %v, want %v", want.Layer, i, have, v)
 			}
 		}
@@ -156,14 +156,14 @@ func TestEvalDump(t *testing.T) {
 func checkInputs(t *testing.T, step string) {
 	t.Helper()
 	rows, width, input := npy(t, filepath.Join(step, "0000.input.x.npy"))
-	if rows != 2 || width != 256 || input[0] == 0 {
-		t.Errorf("input: have %d x %d from %v on, want 2 x 256", rows, width, input[0])
+	if rows != 5 || width != 256 || input[0] == 0 {
+		t.Errorf("input: have %d x %d from %v on, want 5 x 256", rows, width, input[0])
 	}
 	logits, err := filepath.Glob(filepath.Join(step, "*.token_embd.y.npy"))
 	if err != nil || len(logits) != 1 {
 		t.Fatalf("have logits %v (%v), want one file", logits, err)
 	}
-	if rows, width, _ := npy(t, logits[0]); rows != 2 || width != 4096 {
-		t.Errorf("logits: have %d x %d, want 2 x 4096", rows, width)
+	if rows, width, _ := npy(t, logits[0]); rows != 5 || width != 4096 {
+		t.Errorf("logits: have %d x %d, want 5 x 4096", rows, width)
 	}
 }
