@@ -16,6 +16,7 @@ type evalCmd struct {
 	modelFlags
 	engineFlags
 	registryFlags
+	statsFlag
 	Dump string `placeholder:"DIR" help:"Write every value of every step to a file in this folder, which must be new or empty: slow, for finding where two runs part."`
 }
 
@@ -82,6 +83,10 @@ func (c *evalCmd) Run(a *app) error {
 			return err
 		}
 	}
+	stats, err := c.statsFlag.open(a)
+	if err != nil {
+		return err
+	}
 	l, err := a.load(c.modelFlags, c.registryFlags, c.engineFlags, engine.Options{Trace: d.trace()})
 	if err != nil {
 		return err
@@ -97,7 +102,7 @@ func (c *evalCmd) Run(a *app) error {
 		out.ID = id
 		return out, false
 	})
-	return errors.Join(err, l.close())
+	return errors.Join(err, stats.write(l.report()), l.close())
 }
 
 // eval answers one line, into the dump if there is one. The id comes back with an error, too, if the line has one.

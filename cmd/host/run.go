@@ -18,6 +18,7 @@ type runCmd struct {
 	modelFlags
 	engineFlags
 	registryFlags
+	statsFlag
 	Prompt *string `short:"p" placeholder:"TEXT" help:"The prompt. Default: standard input, less one final newline."`
 	Tokens int     `name:"tokens" short:"n" default:"512" placeholder:"N" help:"Most tokens to generate (default 512)."`
 	Raw    bool    `help:"Continue the prompt as it is, without a chat template. A BOS is put in front where the model asks for one, and special tokens in the prompt are recognized."`
@@ -51,6 +52,10 @@ func (c *runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	stats, err := c.statsFlag.open(a)
+	if err != nil {
+		return err
+	}
 	l, err := a.load(c.modelFlags, c.registryFlags, c.engineFlags, engine.Options{Top: sampler.Needs()})
 	if err != nil {
 		return err
@@ -63,7 +68,7 @@ func (c *runCmd) Run(a *app) error {
 		err = errors.Join(err, written)
 		fmt.Fprintln(a.err, g.stats(params))
 	}
-	return errors.Join(err, l.close())
+	return errors.Join(err, stats.write(g.report()), l.close())
 }
 
 // prompt is the text to continue.

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/sluicehost/sluice/core/gpu"
+)
+
+// statsFlag asks for a report.
+type statsFlag struct {
+	StatsJSON string `name:"stats-json" placeholder:"FILE" help:"At the end write counts, bytes and times to this file as JSON; - is standard output."`
+}
+
+// statsReport is what a run took. Times are in seconds.
+type statsReport struct {
+	Model   string       `json:"model"`
+	Device  string       `json:"device"`
+	Load    float64      `json:"load_seconds"` // all until the first token could begin
+	Compile float64      `json:"compile_seconds"`
+	Kernels int          `json:"kernels"` // compiled
+	GPU     gpuReport    `json:"gpu"`
+	Tokens  int          `json:"tokens"` // that went through the model
+	Steps   int          `json:"steps"`
+	Waves   int          `json:"waves"` // of experts, beyond one a layer and step
+	Read    int64        `json:"bytes_read"`
+	Back    int          `json:"readbacks"`
+	PerTok  float64      `json:"readbacks_per_token"`
+	Time    timeReport   `json:"seconds"`
+	Experts expertReport `json:"experts"`
+	Run     *runReport   `json:"run,omitempty"`
+}
+
+// gpuReport is the memory of the GPU in bytes.
+type gpuReport struct {
+	Budget   string                  `json:"budget"`
+	Kinds    map[gpu.Kind]kindReport `json:"bytes"`
+	Total    kindReport              `json:"total"`
+	Peak     uint64                  `json:"peak"`     // the most there ever was
+	Reserved uint64                  `json:"reserved"` // what the driver gave for it
+}
+
+// kindReport is a kind of memory: what was predicted, and what there is.
+type kindReport struct {
+	Predicted uint64 `json:"predicted"`
+	Actual    uint64 `json:"actual"`
+}
+
+// timeReport is where the time of steps went. The rest is the host's own work.
+type timeReport struct {
+	GPUWait  float64 `json:"gpu_wait"`
+	DiskWait float64 `json:"disk_wait"` // for experts: read, packed and uploaded
+	Upload   float64 `json:"upload"`    // of experts from memory, all readers together; mostly within disk_wait
+	Encode   float64 `json:"encode"`    // recording and submitting
+}
+
+// expertReport says how experts were found.
+type expertReport struct {
+	countReport
+	Layers []layerReport `json:"layers"`
+}
+
+type layerReport struct {
+	Layer int `json:"layer"`
+	countReport
+}
+
+type countReport struct {
+	Hits      int64 `json:"hits"`
+	Late      int64 `json:"late"` // on their way when asked for
+	Misses    int64 `json:"misses"`
+	Evictions int64 `json:"evictions"`
+}
+
+func (c *countReport) add(x countReport) {
+	c.Hits += x.Hits
+	c.Late += x.Late
+	c.Misses += x.Misses
+	c.Evictions += x.Evictions
+}
+
+// runReport is of host run alone.
+type runReport struct {
+	Prompt    int     `json:"prompt_tokens"`
+	Generated int     `json:"generated_tokens"`
+	Prefill   float64 `json:"prefill_seconds"`
+	Decode    float64 `json:"decode_seconds"` // of all generated tokens but the first, whose logits are the prompt's
+	End       string  `json:"end"`
+}
+
+// report is what the model has taken so far.
+func (l *loaded) report() *statsReport {
+	s := l.model.Stats()
+	r := &statsReport{
+		Model: l.path, Device: l.device.Info().String(), Load: l.took.Seconds(), Compile: l.model.Compile.Seconds(), Kernels: l.model.Kernels(),
+		Tokens: s.Tokens, Steps: s.Steps, Waves: s.Waves, Read: l.model.BytesRead(), Back: s.Readbacks, PerTok: float64(s.Readbacks) / float64(max(s.Tokens, 1)),
+		Time: timeReport{s.GPUWait.Seconds(), s.DiskWait.Seconds(), s.Upload.Seconds(), s.Encode.Seconds()},
+	}
+	m := l.device.Memory()
+	r.GPU = gpuReport{Budget: l.budget, Kinds: map[gpu.Kind]kindReport{}, Total: kindReport{l.model.Budget.Total(), m.Total}, Peak: m.PeakTotal, Reserved: m.Reserved}
+	for kind, n := range l.model.Budget.ByKind() {
+		r.GPU.Kinds[kind] = kindReport{n, m.Live[kind]}
+	}
+	r.Experts.Layers = []layerReport{}
+	for _, c := range l.model.Counters(nil) {
+		x := countReport{c.Hits, c.Late, c.Misses, c.Evictions}
+		r.Experts.add(x)
+		r.Experts.Layers = append(r.Experts.Layers, layerReport{c.Layer, x})
+	}
+	return r
+}
+
+// report adds what a generation alone knows.
+func (g *generation) report() *statsReport {
+	r := g.loaded.report()
+	r.Run = &runReport{g.prompted, g.made, g.prefill.Seconds(), g.decode.Seconds(), g.end}
+	return r
+}
+
+// statsFile is where a report goes; nil is nowhere.
+type statsFile struct {
+	io.Writer
+	file *os.File // nil for standard output
+}
+
+// open makes the file before the work is done.
+func (f statsFlag) open(a *app) (*statsFile, error) {
+	switch f.StatsJSON {
+	case "":
+		return nil, nil
+	case "-":
+		return &statsFile{Writer: a.out}, nil
+	}
+	file, err := os.Create(f.StatsJSON)
+	if err != nil {
+		return nil, fmt.Errorf("--stats-json: %w", err)
+	}
+	return &statsFile{file, file}, nil
+}
+
+// write writes the report and ends the file.
+func (f *statsFile) write(r *statsReport) error {
+	if f == nil {
+		return nil
+	}
+	e := json.NewEncoder(f)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	err := e.Encode(r)
+	if f.file != nil {
+		if closed := f.file.Close(); err == nil {
+			err = closed
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("--stats-json: %w", err)
+	}
+	return nil
+}

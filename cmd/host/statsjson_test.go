@@ -1,0 +1,104 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sluicehost/sluice/core/gpu"
+)
+
+// smallestBudget is the least budget that loads a model, as the refusal of a smaller one says.
+func smallestBudget(t testing.TB, args ...string) int {
+	t.Helper()
+	r := runHost(t, "", append([]string{"eval", "--gpu-budget", "1"}, args...)...)
+	r.fails(t, "GPU budget: have 1 bytes, want at least ")
+	_, rest, _ := strings.Cut(r.stderr, "want at least ")
+	var least int
+	if _, err := fmt.Sscan(rest, &least); err != nil {
+		t.Fatalf("%q: %v", r.stderr, err)
+	}
+	return least
+}
+
+// checkMemory: what was predicted is what there is, in every kind.
+func (r *statsReport) checkMemory(t *testing.T) {
+	t.Helper()
+	var sum uint64
+	for kind, k := range r.GPU.Kinds {
+		if sum += k.Actual; k.Predicted != k.Actual {
+			t.Errorf("%s: predicted %d bytes, have %d", kind, k.Predicted, k.Actual)
+		}
+	}
+	for _, kind := range []gpu.Kind{gpu.Dense, gpu.KV, gpu.State, gpu.Scratch, gpu.Staging, gpu.Pool, gpu.Table} {
+		if r.GPU.Kinds[kind].Actual == 0 {
+			t.Errorf("have no %s", kind)
+		}
+	}
+	if r.GPU.Total.Actual != sum || r.GPU.Total.Predicted != sum || r.GPU.Peak < sum || r.GPU.Reserved < sum {
+		t.Errorf("have a sum of %d bytes, total %+v, peak %d, reserved %d", sum, r.GPU.Total, r.GPU.Peak, r.GPU.Reserved)
+	}
+}
+
+// TestStatsJSON: the report of an evaluation in the smallest pool, one token at a time.
+func TestStatsJSON(t *testing.T) {
+	t.Parallel()
+	needGPU(t)
+	budget := smallestBudget(t, "--model", tiny, "--chunk", "1")
+	file := filepath.Join(t.TempDir(), "stats.json")
+	const tokens, layers, topK = 12, 6, 4
+	in := fmt.Sprintf(`{"tokens":%s,"last":1}`, strings.ReplaceAll(fmt.Sprint(goldenCases(t)[0].Tokens[:tokens]), " ", ","))
+	r := runHost(t, in, "eval", "--model", tiny, "--chunk", "1", "--gpu-budget", fmt.Sprint(budget), "--stats-json", file)
+	if r.code != 0 {
+		t.Fatalf("have code %d, errors %s", r.code, r.stderr)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s statsReport
+	if err := json.Unmarshal(data, &s); err != nil {
+		t.Fatalf("%v:\n%s", err, data)
+	}
+	s.checkMemory(t)
+	e := s.Experts
+	if s.GPU.Total.Actual > uint64(budget) || e.Hits+e.Late+e.Misses != tokens*layers*topK || e.Evictions == 0 || len(e.Layers) != layers || e.Layers[0].Layer != 2 || e.Layers[0].Misses == 0 {
+		t.Errorf("have %+v, want %d experts asked for and some evicted, within %d bytes", e, tokens*layers*topK, budget)
+	}
+	if s.Tokens != tokens || s.Steps != tokens || s.Back != tokens*layers+1 || s.PerTok != float64(s.Back)/tokens || s.Waves != 0 || s.Kernels < 10 || s.Read == 0 || s.Run != nil {
+		t.Errorf("have %+v", s)
+	}
+	if s.Load <= s.Compile || s.Compile <= 0 || s.Time.GPUWait <= 0 || s.Time.DiskWait <= 0 || s.Time.Upload <= 0 || s.Time.Encode <= 0 {
+		t.Errorf("have times %+v, load %v, compile %v, want more than 0 of each", s.Time, s.Load, s.Compile)
+	}
+}
+
+// TestRunStatsJSON: the report follows the text on standard output.
+func TestRunStatsJSON(t *testing.T) {
+	t.Parallel()
+	needGPU(t)
+	r := runHost(t, "", "run", "--model", tiny, "--raw", "--prompt", "In the beginning", "-n", "6", "--stats-json", "-")
+	text, report, found := strings.Cut(r.stdout, "\n{")
+	var s statsReport
+	if err := json.Unmarshal([]byte("{"+report), &s); err != nil || !found || text == "" || r.code != 0 {
+		t.Fatalf("%v: have code %d, output %s, errors %s", err, r.code, r.stdout, r.stderr)
+	}
+	s.checkMemory(t)
+	if x := s.Run; x == nil || x.Prompt != 4 || x.Generated != 6 || x.Prefill <= 0 || x.Decode <= 0 || x.End != "-n reached" || s.Tokens < 9 {
+		t.Errorf("have %+v, tokens %d", x, s.Tokens)
+	}
+}
+
+// A file that can't be made is told before anything is loaded.
+func TestStatsJSONNowhere(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"run", "--raw", "--prompt", "x"}, {"eval"}} {
+		code, out, errs := hostIn(t.Context(), "", append(args, "--model", "/no/such", "--stats-json", filepath.Join(t.TempDir(), "no", "file"))...)
+		if code != 1 || out != "" || !strings.Contains(errs, "--stats-json: open ") {
+			t.Errorf("%v: have code %d, output %q, errors %q", args, code, out, errs)
+		}
+	}
+}
