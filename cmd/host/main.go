@@ -47,6 +47,7 @@ type cli struct {
 	Run      runCmd      `cmd:"" help:"Continue a prompt."`
 	Eval     evalCmd     `cmd:"" help:"Report logits and greedy tokens, JSON lines in and out."`
 	Verify   verifyCmd   `cmd:"" help:"Compare a model with golden cases of a reference implementation."`
+	Bench    benchCmd    `cmd:"" help:"Measure tokens per second."`
 	Tokenize tokenizeCmd `cmd:"" help:"Turn text into token ids or back, JSON lines in and out."`
 	Ingest   ingestCmd   `cmd:"" help:"Pack a model into a store that runs without its GGUF, from a file or an address."`
 	Store    struct {
