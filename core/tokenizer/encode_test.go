@@ -121,6 +121,22 @@ func TestEncodeEqualsSlow(t *testing.T) {
 	}
 }
 
+// TestLongSpecials has special tokens that begin alike for longer than the
+// matcher knows them, one of which is longer than the text.
+func TestLongSpecials(t *testing.T) {
+	head := strings.Repeat("<a", known)
+	tokens := []string{head + "b>", head + "c>", head, head + strings.Repeat("x", 1<<20), head[:known-1]}
+	m := newMatcher(tokens, []Type{Control, Control, Control, Control, Control})
+	if have, most := len(m.nodes), known+1; have > most {
+		t.Errorf("have %d nodes, want at most %d", have, most)
+	}
+	got := m.partition("."+head+"c>"+head+"b>"+head+"d"+head[:known], true)
+	want := []fragment{{".", none}, {"", 1}, {"", 0}, {"", 2}, {"d", none}, {"", 4}, {head[known-1 : known], none}}
+	if !slices.Equal(got, want) {
+		t.Errorf("have %v, want %v", got, want)
+	}
+}
+
 // TestSpecialOrder has texts in which it matters which token is taken first.
 func TestSpecialOrder(t *testing.T) {
 	tok := newTest(t, testVocabulary(t, "gpt2", "qwen35", 0))

@@ -9,7 +9,9 @@ import (
 // matcher finds special tokens in text. llama.cpp takes them one after the
 // other, the longest first, and cuts each out of what the earlier ones left;
 // with thousands of them and a long text that takes long. So an Aho-Corasick
-// automaton first finds, in one pass, which of them occur at all.
+// automaton first finds, in one pass, which of them can occur at all: those
+// whose first bytes do. It knows no more of them, for it takes memory many
+// times the text that it knows.
 type matcher struct {
 	specials []special // in the order of the search
 	nodes    []node    // 0 is the root
@@ -19,16 +21,21 @@ type matcher struct {
 type special struct {
 	id     int32
 	text   string
-	hidden bool // only with ParseSpecial
+	hidden bool  // only with ParseSpecial
+	same   int32 // the index of another one with the same first bytes, or none
 }
+
+// known is how many first bytes of a special token the automaton knows. Real
+// ones are hardly longer; longer ones only cost a look at the text more often.
+const known = 32
 
 // node is a state: a start of some special token's text. Children are a list.
 type node struct {
 	child, sibling int32 // 0: none
 	parent         int32
 	fail           int32 // the longest proper suffix that is a node, too
-	hit            int32 // the longest suffix that is a whole token; 0: none
-	special        int32 // the index of the token that ends here, or none
+	hit            int32 // the longest suffix that has specials; 0: none
+	special        int32 // the index of one whose first bytes these are, or none
 	depth          int32
 	b              byte // the last byte of the text
 }
@@ -39,18 +46,20 @@ func newMatcher(tokens []string, types []Type) matcher {
 	m := matcher{nodes: []node{{special: none}}}
 	for id, text := range tokens {
 		if t := types[id]; text != "" && (t.hidden() || t == UserDefined) {
-			m.specials = append(m.specials, special{int32(id), text, t.hidden()})
+			m.specials = append(m.specials, special{int32(id), text, t.hidden(), none})
 		}
 	}
 	slices.SortStableFunc(m.specials, func(a, b special) int { return cmp.Compare(len(b.text), len(a.text)) })
 	for i, s := range m.specials {
-		m.insert(s.text, int32(i))
+		n := m.insert(s.text[:min(len(s.text), known)])
+		m.specials[i].same, m.nodes[n].special = m.nodes[n].special, int32(i)
 	}
 	m.link()
 	return m
 }
 
-func (m *matcher) insert(text string, index int32) {
+// insert gives the node of a text, which it makes if need be.
+func (m *matcher) insert(text string) int32 {
 	n := int32(0)
 	for i := range len(text) {
 		c := m.childOf(n, text[i])
@@ -66,7 +75,7 @@ func (m *matcher) insert(text string, index int32) {
 		}
 		n = c
 	}
-	m.nodes[n].special = index
+	return n
 }
 
 func (m *matcher) childOf(n int32, b byte) int32 {
@@ -109,8 +118,8 @@ func (m *matcher) step(n int32, b byte) int32 {
 	}
 }
 
-// occurring gives the indices of the specials that are somewhere in the text,
-// in the order of the search.
+// occurring gives the indices of the specials whose first bytes are somewhere
+// in the text, in the order of the search.
 func (m *matcher) occurring(text string) []int32 {
 	if len(m.specials) == 0 {
 		return nil
@@ -123,7 +132,9 @@ func (m *matcher) occurring(text string) []int32 {
 		// Behind a hit that was seen before are only others that were.
 		for n := m.nodes[state].hit; n != 0 && !seen[n]; n = m.nodes[m.nodes[n].fail].hit {
 			seen[n] = true
-			found = append(found, m.nodes[n].special)
+			for s := m.nodes[n].special; s != none; s = m.specials[s].same {
+				found = append(found, s)
+			}
 		}
 	}
 	slices.Sort(found)
