@@ -32,12 +32,14 @@ build: ## Build bin/host and bin/plugins, and lock the plugins' checksums
 test: vulkan cache ## Run all tests
 	$(GO) test -p $(JOBS) -parallel $(JOBS) -timeout 20m ./...
 
-# Packages whose goroutines share memory.
-RACED := ./core/stream ./core/store ./core/fetch ./core/gpu
+# Packages whose goroutines share memory, and of core/store the tests that are about that: the others read and
+# write whole models, for minutes under the race detector.
+RACED := ./core/stream ./core/fetch ./core/gpu
 
 .PHONY: race
 race: vulkan cache ## Run the tests of the concurrent packages under the race detector
 	$(GO) test -race -p $(JOBS) -parallel $(JOBS) -timeout 20m $(RACED)
+	$(GO) test -race -run 'Concurrent|Progress' ./core/store
 
 .PHONY: check
 check: format vet race test clean-tree ## All that must hold before a commit: format, vet, tests, clean tree
