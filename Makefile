@@ -36,6 +36,10 @@ test: vulkan cache ## Run all tests
 # write whole models, for minutes under the race detector.
 RACED := ./core/stream ./core/fetch ./core/gpu
 
+.PHONY: golden
+golden: vulkan cache ## Run the golden tests of the host in every combination of chunk length, pool and source
+	SLUICE_MATRIX=full $(GO) test -parallel $(JOBS) -timeout 60m -run Golden -v ./cmd/host
+
 .PHONY: race
 race: vulkan cache ## Run the tests of the concurrent packages under the race detector
 	$(GO) test -race -p $(JOBS) -parallel $(JOBS) -timeout 20m $(RACED)

@@ -11,10 +11,10 @@ import (
 	"github.com/sluicehost/sluice/core/gpu"
 )
 
-// smallestBudget is the least budget that loads a model, as the refusal of a smaller one says.
-func smallestBudget(t testing.TB, args ...string) int {
+// smallestBudget is the least budget that a command can load its model with, as the refusal of a smaller one says.
+func smallestBudget(t testing.TB, command string, args ...string) int {
 	t.Helper()
-	r := runHost(t, "", append([]string{"eval", "--gpu-budget", "1"}, args...)...)
+	r := runHost(t, "", append([]string{command, "--gpu-budget", "1"}, args...)...)
 	r.fails(t, "GPU budget: have 1 bytes, want at least ")
 	_, rest, _ := strings.Cut(r.stderr, "want at least ")
 	var least int
@@ -47,7 +47,7 @@ func (r *statsReport) checkMemory(t *testing.T) {
 func TestStatsJSON(t *testing.T) {
 	t.Parallel()
 	needGPU(t)
-	budget := smallestBudget(t, "--model", tiny, "--chunk", "1")
+	budget := smallestBudget(t, "eval", "--model", tiny, "--chunk", "1")
 	file := filepath.Join(t.TempDir(), "stats.json")
 	const tokens, layers, topK = 12, 6, 4
 	in := fmt.Sprintf(`{"tokens":%s,"last":1}`, strings.ReplaceAll(fmt.Sprint(goldenCases(t)[0].Tokens[:tokens]), " ", ","))
