@@ -180,3 +180,20 @@ func TestInterruptInput(t *testing.T) {
 		}
 	}
 }
+
+// TestHangup: a closed terminal ends the host in good order, not by the signal.
+func TestHangup(t *testing.T) {
+	t.Parallel()
+	l := start(t, "tokenize", "--model", tiny)
+	fmt.Fprintln(l.stdin, `{"text":"a"}`)
+	if _, err := l.stdout.ReadString('\n'); err != nil {
+		t.Fatalf("%v; errors:\n%s", err, l.stderr)
+	}
+	if err := l.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	_ = l.cmd.Wait()
+	if code := l.cmd.ProcessState.ExitCode(); code != 129 {
+		t.Errorf("have %v, want exit code 129; errors:\n%s", l.cmd.ProcessState, l.stderr)
+	}
+}

@@ -11,7 +11,7 @@ import (
 	"reflect"
 )
 
-// maxLine bounds a line of JSON input in bytes; a longer one is an error of its own.
+// maxLine bounds a line of JSON input, or a prompt, in bytes; a longer one is an error of its own.
 const maxLine = 64 << 20
 
 // errLineTooLong is that error.

@@ -166,3 +166,16 @@ func FuzzLine(f *testing.F) {
 		}
 	})
 }
+
+// endless is input that never ends.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// TestPromptTooLong: a prompt is bounded, as a line is.
+func TestPromptTooLong(t *testing.T) {
+	_, err := new(runCmd).prompt(&app{ctx: t.Context(), in: endless{}, err: io.Discard})
+	if err == nil || !strings.Contains(err.Error(), "more than 64 MiB") {
+		t.Errorf("have %v, want an error", err)
+	}
+}

@@ -64,8 +64,9 @@ func (c *runCmd) Run(a *app) error {
 	g := &generation{loaded: l, sampler: sampler, out: a.out, most: c.Tokens, text: l.tok.Stream(false), stop: l.stops()}
 	err = g.run(a.ctx, ids)
 	if g.begun {
-		_, written := fmt.Fprintln(a.out)
-		err = errors.Join(err, written)
+		if _, written := fmt.Fprintln(a.out); err == nil {
+			err = written
+		}
 		fmt.Fprintln(a.err, g.stats(params))
 	}
 	return errors.Join(err, stats.write(g.report()), l.close())
@@ -85,7 +86,10 @@ func (c *runCmd) prompt(a *app) (string, error) {
 	}
 	read := make(chan result, 1)
 	go func() {
-		text, err := io.ReadAll(a.in)
+		text, err := io.ReadAll(io.LimitReader(a.in, maxLine+1))
+		if err == nil && len(text) > maxLine {
+			err = fmt.Errorf("have more than %d MiB: give a shorter one", maxLine>>20)
+		}
 		read <- result{text, err}
 	}()
 	select {

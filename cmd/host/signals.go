@@ -20,13 +20,17 @@ func (i interrupted) code() int { return 128 + int(i.signal) }
 // save: plugins end with the host, and the system takes GPU memory back.
 const grace = time.Second
 
-// interruptible runs work with a context that Ctrl-C or SIGTERM ends. A second signal
-// kills the process.
+// interruptible runs work with a context that Ctrl-C, SIGTERM or SIGHUP (the terminal is
+// closed) ends. A second signal kills the process.
 func interruptible(work func(context.Context) int) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		ends = append(ends, syscall.SIGHUP)
+	}
+	signal.Notify(signals, ends...)
 	done := make(chan int, 1)
 	go func() { done <- work(ctx) }()
 	select {
@@ -35,8 +39,8 @@ func interruptible(work func(context.Context) int) int {
 	case s := <-signals:
 		signal.Stop(signals)
 		by := interrupted{syscall.SIGINT}
-		if s == syscall.SIGTERM {
-			by.signal = syscall.SIGTERM
+		if s, ok := s.(syscall.Signal); ok {
+			by.signal = s
 		}
 		cancel(by)
 		select {
