@@ -149,6 +149,9 @@ func whoRebuilds(plugin int, host []int) string {
 }
 
 func notStarted(err error) string {
+	if p := new(fs.PathError); errors.As(err, &p) && p.Op != "fork/exec" {
+		return "its socket needs a folder for temporary files that can be written: set TMPDIR to one"
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return "the file is there, so its dynamic loader is missing: build it with CGO_ENABLED=0"
 	}

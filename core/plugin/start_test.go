@@ -72,6 +72,17 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
+// TestNoTemporaryFolder: what fails before the program is not laid at its door.
+func TestNoTemporaryFolder(t *testing.T) {
+	program := as(t, "silent")
+	t.Setenv("TMPDIR", "/no/such/folder")
+	p, err := Start(context.Background(), options(program))
+	if err == nil {
+		p.Close()
+	}
+	explains(t, err, "does not start", "set TMPDIR")
+}
+
 // TestBadStarts covers what goes wrong between the start and the first call.
 func TestBadStarts(t *testing.T) {
 	t.Parallel()
