@@ -106,6 +106,8 @@ func newClient() *http.Client {
 		switch {
 		case len(via) >= 10:
 			return permanent{errors.New("more than 10 redirects")}
+		case req.URL.Scheme != "https" && req.URL.Scheme != "http":
+			return permanent{fmt.Errorf("redirected to %s, want http or https", req.URL.Scheme)}
 		case via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https":
 			return permanent{errors.New("redirected from https to " + req.URL.Scheme + ", which is not safe")}
 		}

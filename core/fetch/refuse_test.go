@@ -79,6 +79,9 @@ func TestRefuses(t *testing.T) {
 		"not there any more":    {2, status(410), "have status 410", false},
 		"precondition failed":   {2, status(412), "has changed", true},
 		"redirects for ever":    {1, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }, "more than 10 redirects", false},
+		"redirects to a file": {1, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
+		}, "redirected to file", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
