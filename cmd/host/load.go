@@ -128,7 +128,7 @@ func architectureOf(f *gguf.File) (string, error) {
 	case !ok:
 		return "", fmt.Errorf("key %s is missing, want the name of an architecture: is this a model?", key)
 	case !isString || s == "":
-		return "", fmt.Errorf("key %s: have %v, want the name of an architecture", key, v)
+		return "", fmt.Errorf("key %s: have %.80q, want the name of an architecture", key, fmt.Sprint(v))
 	}
 	return s, nil
 }

@@ -85,6 +85,13 @@ type refText struct {
 
 // readRefs reads a file of cases, those of the given names or all, with the logits beside it.
 func readRefs(path string, names []string) (*refs, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // a pipe would block, a device never end
+		return nil, fmt.Errorf("%s: have a folder or special file, want a file of golden cases", path)
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

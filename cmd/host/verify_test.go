@@ -114,6 +114,9 @@ func TestRefsRefused(t *testing.T) {
 			}
 		})
 	}
+	if _, err := readRefs(os.DevNull, nil); err == nil || !strings.Contains(err.Error(), "special file") {
+		t.Errorf("a device: have error %v", err)
+	}
 	_, err := readRefs(shortRefs(t).write(t, nil), []string{"text9"})
 	if err == nil || !strings.Contains(err.Error(), `have no case "text9", want one of text2`) {
 		t.Errorf("a name that is none: have error %v", err)
