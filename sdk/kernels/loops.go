@@ -141,9 +141,13 @@ var loopsOf = map[string]func(l *loops) float64{
 		e, k, w := l.p("E"), l.p("K"), l.p("W")
 		scores := shared(e, w, 0)
 		if !l.has("bias") { // softmax
-			scores += loop(e-1, 0) + loop(e, 0)
+			scores = 3*shared(e, w, 0) + 2*loop(w, 0)
 		}
-		return scores + loop(k, shared(e, w, 0)+loop(w-1, 0)) + 2*loop(k, 0)
+		weight := 0.0
+		if l.kernel.GetParams()["NORM"] == 1 {
+			weight = loop(k, 0)
+		}
+		return scores + shared(e, w, 0) + loop(k, loop(w, 0)+shared(e, w, 0)) + shared(k, w, weight)
 	},
 	"add": func(*loops) float64 { return 0 },
 	"rmsnorm": func(l *loops) float64 {

@@ -12,47 +12,58 @@ override W: u32 = 64u;
 @group(0) @binding(3) var<storage, read_write> pw: array<f32>;
 var<workgroup> prob: array<f32, E>;
 var<workgroup> rank: array<u32, E>; // order_key; 0 once picked
-var<workgroup> best: array<u32, W>;
+var<workgroup> keys: array<u32, W>; // what each invocation offers: a key, and whose it is
+var<workgroup> holders: array<u32, W>;
 var<workgroup> chosen: array<u32, K>;
 //!include lib/order.wgsl
 //!choose score sigmoid softmax
 
-// The better of two expert ids; E stands for none.
-fn better(a: u32, b: u32) -> u32 {
-  if (a >= E) { return b; }
-  if (b >= E) { return a; }
-  let x = rank[a];
-  let y = rank[b];
-  if (y > x || (y == x && b < a)) { return b; }
-  return a;
+// Offers the best of this invocation's experts that is not picked.
+fn offer(lid: u32) {
+  var key = 0u;
+  var id = E;
+  for (var e = lid; e < E; e += W) {
+    if (rank[e] > key) {
+      key = rank[e];
+      id = e;
+    }
+  }
+  keys[lid] = key;
+  holders[lid] = id;
 }
 
 @compute @workgroup_size(W)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
   let t = wg.x;
   scores_of(t, lid);
-  workgroupBarrier();
+  offer(lid);
   for (var k = 0u; k < K; k++) {
-    var mine = E;
-    for (var e = lid; e < E; e += W) { mine = better(mine, e); }
-    best[lid] = mine;
     workgroupBarrier();
-    if (lid == 0u) {
-      var top = best[0];
-      for (var i = 1u; i < W; i++) { top = better(top, best[i]); }
-      chosen[k] = top;
-      rank[top] = 0u;
+    var key = 0u;
+    var id = E;
+    for (var i = 0u; i < W; i++) {
+      let other = keys[i];
+      if (other > key || (other == key && holders[i] < id)) {
+        key = other;
+        id = holders[i];
+      }
     }
     workgroupBarrier();
+    if (id % W == lid) {
+      chosen[k] = id;
+      rank[id] = 0u;
+      offer(lid);
+    }
   }
-  if (lid == 0u) {
-    var sum = 0.0;
-    for (var k = 0u; k < K; k++) { sum += prob[chosen[k]]; }
+  workgroupBarrier();
+  for (var k = lid; k < K; k += W) {
     var f = c.scale;
-    if (NORM == 1u) { f = f / max(sum, 6.103515625e-5); }
-    for (var k = 0u; k < K; k++) {
-      picks[t * K + k] = chosen[k];
-      pw[t * K + k] = prob[chosen[k]] * f;
+    if (NORM == 1u) {
+      var sum = 0.0;
+      for (var i = 0u; i < K; i++) { sum += prob[chosen[i]]; }
+      f = f / max(sum, 6.103515625e-5);
     }
+    picks[t * K + k] = chosen[k];
+    pw[t * K + k] = prob[chosen[k]] * f;
   }
 }

@@ -93,12 +93,16 @@ func TestCompareExact(t *testing.T) {
 			t.Errorf("%s: have %v, want ok %v", c.name, err, c.ok)
 		}
 	}
-	f16 := kerneltest.Bound{NMSE: 1e-6}
+	f16 := kerneltest.Bound{NMSE: 1e-12}
 	if _, err := kerneltest.Compare(m(program.Elem_F16, 1+0x1p-10), m(program.Elem_F16, 1), f16); err != nil {
 		t.Errorf("one f16 step: %v", err)
 	}
 	if _, err := kerneltest.Compare(m(program.Elem_F16, 1+0x1p-9), m(program.Elem_F16, 1), f16); err == nil {
 		t.Error("two f16 steps: have no error")
+	}
+	low := m(program.Elem_F16, 1, 1, 1, 1)
+	if _, err := kerneltest.Compare(low, m(program.Elem_F16, 1+0x1p-10, 1+0x1p-10, 1+0x1p-10, 1), f16); err == nil {
+		t.Error("three of four f16 rounded down: have no error")
 	}
 }
 

@@ -51,8 +51,8 @@ func TestTopK(t *testing.T) {
 	}
 }
 
-// The error of exp is a bias where logits are equal, and that of 512 equal summands too.
-var weightBound = kerneltest.Bound{NMSE: 4e-11, Max: 2e-5}
+// exp is good to about 2^-21 on lavapipe, less for large arguments.
+var weightBound = kerneltest.Bound{NMSE: 1e-11, Max: 1e-5}
 
 func topKCase(r *rand.Rand, c kerneltest.Case, kind string) kerneltest.Case {
 	has := slots(c)
@@ -60,6 +60,9 @@ func topKCase(r *rand.Rand, c kerneltest.Case, kind string) kerneltest.Case {
 	e, k := int(c.Kernel.Params["E"]), int(c.Kernel.Params["K"])
 	tokens := pick(r, 1, 5)
 	c.Memory["r"] = kerneltest.F32(logits(r, kind, e*tokens))
+	for i := r.IntN(e); i < e*tokens && kind == "infinite"; i += e {
+		c.Memory["r"].Values[i] = float64(float32(r.NormFloat64())) // softmax of nothing but -inf is NaN
+	}
 	if has["bias"] {
 		c.Memory["bias"] = kerneltest.F32(logits(r, pick(r, "normal", "ties", "equal"), e))
 	}

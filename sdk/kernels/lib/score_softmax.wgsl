@@ -1,12 +1,24 @@
 // p = softmax(r) over all experts; experts are picked by p.
+var<workgroup> shares: array<f32, W>;
+
 fn scores_of(t: u32, lid: u32) {
   var m = r[t * E];
-  for (var e = 1u; e < E; e++) { m = max(m, r[t * E + e]); }
+  for (var e = lid; e < E; e += W) { m = max(m, r[t * E + e]); }
+  shares[lid] = m;
+  workgroupBarrier();
+  for (var i = 0u; i < W; i++) { m = max(m, shares[i]); }
+  workgroupBarrier();
   var sum = 0.0;
-  for (var e = 0u; e < E; e++) { sum += exp(r[t * E + e] - m); }
   for (var e = lid; e < E; e += W) {
-    let p = exp(r[t * E + e] - m) / sum;
-    prob[e] = p;
-    rank[e] = order_key(bitcast<u32>(p));
+    prob[e] = exp(r[t * E + e] - m);
+    sum += prob[e];
+  }
+  shares[lid] = sum;
+  workgroupBarrier();
+  sum = 0.0;
+  for (var i = 0u; i < W; i++) { sum += shares[i]; }
+  for (var e = lid; e < E; e += W) {
+    prob[e] = prob[e] / sum;
+    rank[e] = order_key(bitcast<u32>(prob[e]));
   }
 }
