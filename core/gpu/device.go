@@ -135,8 +135,8 @@ func (d *Device) lostError() error {
 	return fmt.Errorf("%w: %s: %s", ErrLost, d.info.Name, libraryText(d.n.lostText()))
 }
 
-// Close waits for nothing: it ends pending waits with ErrClosed, releases every object of the device, and the device. The
-// library itself waits there until the GPU is idle. Closing twice is fine.
+// Close ends pending waits with ErrClosed, waits until the GPU is idle, and releases every object of the device, and the
+// device. One that is not idle within a minute is left as it is. Closing twice is fine.
 func (d *Device) Close() error {
 	r := d.request(runClose)
 	r.last = true
@@ -147,11 +147,30 @@ func (d *Device) Close() error {
 	return nil
 }
 
+// closeLimit is how long Close waits for the GPU. The library itself waits 5 s and then frees what the GPU still uses.
+const closeLimit = time.Minute
+
+// idle waits until the GPU has done everything. It is false for a lost device and for one that is not done in closeLimit.
+func (d *Device) idle() bool {
+	if d.n.lost() {
+		return false
+	}
+	done := newSlot() // leaked with a device that never is: the library may still write to it
+	d.n.whenDone(done)
+	for start := time.Now(); done.status() == 0; nativeSleep(uint32(longNap)) {
+		if d.n.poll(pollsAtATime); d.n.lost() || time.Since(start) > closeLimit {
+			return false
+		}
+	}
+	done.free()
+	return true
+}
+
 func runClose(d *Device, _ *request) error {
 	d.closing = true
 	d.failWaits(ErrClosed)
-	if d.n.lost() {
-		return nil // the library would stop the process over a lost device
+	if !d.idle() {
+		return nil // the library would stop the process over a lost device, and free the memory of one that works on
 	}
 	for o := range d.live {
 		o.release()
