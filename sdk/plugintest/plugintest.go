@@ -25,11 +25,14 @@ import (
 //   - encode: valid on a CPU device, on a GPU, and where bindings are so small that
 //     weights are cut into bands; the same each time, in both cache types, and every block names
 //     its result
+//   - interpret: in float64 over random weights, logits are finite, the same however a prompt is cut
+//     into chunks, and the same after a reset
 //   - keys, tensors: a missing or broken one gives a refusal that names it, or does not matter
 func Run(t *testing.T, a sdk.Architecture, f *File) {
 	t.Run("describe", func(t *testing.T) { describe(t, a) })
 	t.Run("plan", func(t *testing.T) { plan(t, a, f) })
 	t.Run("encode", func(t *testing.T) { encode(t, a, f) })
+	t.Run("interpret", func(t *testing.T) { interpret(t, a, f) })
 	t.Run("keys", func(t *testing.T) { keys(t, a, f) })
 	t.Run("tensors", func(t *testing.T) { tensors(t, a, f) })
 }
