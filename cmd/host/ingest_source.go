@@ -102,7 +102,8 @@ func partAddresses(address string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--model: not an address: %w", err)
 	}
-	names, err := gguf.SplitNames(path.Base(u.Path))
+	base := path.Base(u.Path)
+	names, err := gguf.SplitNames(base)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +113,7 @@ func partAddresses(address string) ([]string, error) {
 	var out []string
 	for _, name := range names {
 		part := *u
-		part.Path, part.RawPath = path.Join(path.Dir(u.Path), name), ""
+		part.Path, part.RawPath = strings.TrimSuffix(u.Path, base)+name, ""
 		out = append(out, part.String())
 	}
 	return out, nil
