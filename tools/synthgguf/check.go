@@ -12,6 +12,9 @@ import (
 // check prints the hit rates of caches of an eighth of the experts and other sizes, per layer.
 func check(ctx context.Context, out io.Writer, m *synth.Model, seed uint64, tokens, layers int) error {
 	all := m.MoELayers()
+	if layers == 0 {
+		layers = min(3, len(all))
+	}
 	if layers < 1 || layers > len(all) {
 		return fmt.Errorf("have %d layers to trace, want 1 to %d", layers, len(all))
 	}

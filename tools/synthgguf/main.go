@@ -31,7 +31,7 @@ type cli struct {
 
 	TraceCheck  bool `xor:"what" required:"" help:"Write no file: simulate the routers along a continuation, and print how often caches of several sizes hit."`
 	TraceTokens int  `placeholder:"N" default:"4000" help:"Tokens to simulate (default ${default})."`
-	TraceLayers int  `placeholder:"N" default:"3" help:"Layers to simulate, spread over the model (default ${default})."`
+	TraceLayers int  `placeholder:"N" help:"Layers to simulate, spread over the model (default 3, or all of fewer)."`
 }
 
 func main() {

@@ -19,6 +19,7 @@ func TestFlags(t *testing.T) {
 		"unknown shape":  {[]string{"--arch", "lfm2moe", "--shape", "huge", "--out", "x"}, "bailingmoe3 flash", ""},
 		"layers":         {[]string{"--arch", "lfm2moe", "--shape", "tiny", "--layers", "9", "--out", "x"}, "have 9 layers", ""},
 		"trace check":    {[]string{"--arch", "lfm2moe", "--shape", "tiny", "--trace-check", "--trace-tokens", "200"}, "", "LRU 16"},
+		"one layer":      {[]string{"--arch", "lfm2moe", "--shape", "tiny", "--layers", "2", "--trace-check", "--trace-tokens", "100"}, "", "LRU 16"},
 		"too many":       {[]string{"--arch", "lfm2moe", "--shape", "tiny", "--trace-check", "--trace-layers", "4"}, "want 1 to 3", ""},
 		"no such folder": {[]string{"--arch", "lfm2moe", "--shape", "tiny", "--out", filepath.Join("no", "such", "x")}, "no", ""},
 	} {
