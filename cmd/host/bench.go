@@ -209,6 +209,12 @@ func median(runs []benchRun, of func(benchRun) float64) float64 {
 // print writes tables.
 func (r *benchReport) print(out io.Writer) error {
 	w := &errWriter{w: out}
+	speed := func(n int, rate float64) string {
+		if n == 0 {
+			return "-"
+		}
+		return fmt.Sprintf("%.1f tok/s", rate)
+	}
 	table(w, func(t io.Writer) {
 		fmt.Fprintln(t, "RUN\tPREFILL\tDECODE\tHIT RATE\tREAD")
 		for i, x := range r.Runs {
@@ -216,10 +222,11 @@ func (r *benchReport) print(out io.Writer) error {
 			if i == 0 {
 				name = "cold"
 			}
-			fmt.Fprintf(t, "%s\t%.1f tok/s\t%.1f tok/s\t%.1f %%\t%s\n", name, perSecond(r.Prompt, x.Prefill), perSecond(r.Decode, x.Decode), 100*x.HitRate, size(uint64(x.Read)))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%.1f %%\t%s\n", name, speed(r.Prompt, perSecond(r.Prompt, x.Prefill)), speed(r.Decode, perSecond(r.Decode, x.Decode)),
+				100*x.HitRate, size(uint64(x.Read)))
 		}
 		if r.Warm != nil {
-			fmt.Fprintf(t, "median\t%.1f tok/s\t%.1f tok/s\n", r.Warm.Prefill, r.Warm.Decode)
+			fmt.Fprintf(t, "median\t%s\t%s\n", speed(r.Prompt, r.Warm.Prefill), speed(r.Decode, r.Warm.Decode))
 		}
 	})
 	fmt.Fprintf(w, "\n%d tokens of prompt in chunks of %d, %d made after it; loaded in %.1f s; %s; GPU %s (budget %s)\n",
