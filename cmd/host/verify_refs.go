@@ -96,19 +96,29 @@ func readRefs(path string, names []string) (*refs, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &refs{folder: filepath.Dir(path)}
+	r, err := parseRefs(data, names)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	r.folder = filepath.Dir(path)
+	return r, nil
+}
+
+// parseRefs reads and checks the JSON.
+func parseRefs(data []byte, names []string) (*refs, error) {
+	r := &refs{}
 	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("%s: not a file of golden cases: %w", path, err)
+		return nil, fmt.Errorf("not a file of golden cases: %w", err)
 	}
 	if len(r.Cases) == 0 && len(r.Tokenize) == 0 {
-		return nil, fmt.Errorf("%s: have neither \"cases\" nor \"tokenize\": is this a file of golden cases?", path)
+		return nil, errors.New(`have neither "cases" nor "tokenize": is this a file of golden cases?`)
 	}
 	if err := r.choose(names); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, err
 	}
 	for i, c := range r.Cases {
 		if err := c.check(); err != nil {
-			return nil, fmt.Errorf("%s: case %d %q: %w", path, i, c.Name, err)
+			return nil, fmt.Errorf("case %d %q: %w", i, c.Name, err)
 		}
 	}
 	return r, nil

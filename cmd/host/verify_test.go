@@ -123,6 +123,37 @@ func TestRefsRefused(t *testing.T) {
 	}
 }
 
+// FuzzRefs: whatever the file, an error or cases that can be replayed without a look at their bounds.
+func FuzzRefs(f *testing.F) {
+	data, err := json.Marshal(shortRefs(f))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add([]byte(`{"cases":[{"tokens":[1],"positions":[{"pos":0,"top":[[1,2]]}],"greedy":[1],"steps":[{"pos":0}],"layers":[{"layer":-1}]}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := parseRefs(data, nil)
+		if err != nil || r.about(tinyFacts()) != nil {
+			return
+		}
+		for _, c := range r.Cases {
+			if len(c.Tokens) == 0 || len(c.Steps) > len(c.Greedy) {
+				t.Errorf("have %+v", c)
+			}
+			for _, id := range append(c.Tokens, c.Greedy...) {
+				if id < 0 || id >= 4096 {
+					t.Errorf("have token %d", id)
+				}
+			}
+			for _, l := range c.Layers {
+				if l.Layer < 0 || l.Layer >= 8 || len(l.First8) > 256 {
+					t.Errorf("have layer %+v", l)
+				}
+			}
+		}
+	})
+}
+
 func TestDivergence(t *testing.T) {
 	t.Parallel()
 	ln := func(p ...float64) (out []float32) {
