@@ -7,11 +7,14 @@
 // layers that Encode is written with.
 package sdk
 
-import "github.com/sluicehost/sluice/sdk/layer"
+import (
+	"github.com/sluicehost/sluice/sdk/layer"
+	"github.com/sluicehost/sluice/sdk/rpc"
+)
 
 // Protocol is the version of the contract that this sdk speaks. Host and
 // plugin agree on one at the handshake.
-const Protocol = 1
+const Protocol = rpc.Protocol
 
 // Description says which plugin this is.
 type Description struct {

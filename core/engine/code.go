@@ -48,7 +48,7 @@ func bindingTypes(k *program.Kernel) []gpu.BindingType {
 }
 
 // bindAll makes the bind group of every dispatch: with a nil session those that need none, else
-// those that do. The order is that of eachVariant.
+// those that do, by section variant in the program's order.
 func (m *Model) bindAll(s *Session) ([][]*gpu.BindGroup, error) {
 	var all [][]*gpu.BindGroup
 	for _, sec := range m.Program.Sections {

@@ -44,13 +44,8 @@ type Options struct {
 
 // Model is a loaded model.
 type Model struct {
-	Plan      *program.Plan
-	Program   *program.Program
-	Weights   []*program.Placed
-	Records   []*program.PlacedRecord
-	Context   int    // tokens a session can hold
+	*Planned
 	Budget    Budget // what was predicted
-	Chunk     int    // most tokens of one step
 	Compile   time.Duration
 	device    *gpu.Device
 	source    store.Source
@@ -79,10 +74,15 @@ func Load(ctx context.Context, dev *gpu.Device, h *program.Header, p Planner, op
 	if o.Readers <= 0 {
 		o.Readers = defaultReaders
 	}
-	m := &Model{device: dev, snapshots: o.Snapshots, busy: make(chan struct{}, 1)}
-	if err := m.plan(ctx, h, p, o); err != nil {
+	device := deviceBounds(dev.Limits())
+	planned, err := Ask(ctx, h, p, device, o)
+	if err != nil {
 		return nil, err
 	}
+	if err := planned.checkLoops(device.Limits); err != nil {
+		return nil, err
+	}
+	m := &Model{Planned: planned, device: dev, snapshots: o.Snapshots, busy: make(chan struct{}, 1)}
 	mask, err := suppressMask(o.Suppress, m.Plan.Model.Vocab)
 	if err != nil {
 		return nil, err

@@ -19,40 +19,59 @@ const defaultChunk = 256
 // maxOuts is how many rows of logits one step gives: prompts want one, evaluations a few.
 const maxOuts = 8
 
-// plan asks the planner for everything and validates it; nothing is on the GPU yet.
-func (m *Model) plan(ctx context.Context, h *program.Header, p Planner, o Options) error {
+// Planned is what a planner and sdk/place make of a file for a device: all of a model that needs
+// no GPU. It has passed the validator.
+type Planned struct {
+	Plan    *program.Plan
+	Program *program.Program
+	Weights []*program.Placed
+	Records []*program.PlacedRecord
+	Context int // tokens a session can hold
+	Chunk   int // most tokens of one step
+}
+
+// Ask asks a planner for the plan and program of a header, places the weights between, and
+// validates both. device has the limits and alignments; how much a step and a session hold comes
+// from o. Errors of the planner and the validator come back as they are.
+func Ask(ctx context.Context, h *program.Header, p Planner, device program.Bounds, o Options) (*Planned, error) {
+	m, limits := &Planned{}, device.Limits
 	var err error
-	limits := m.device.Limits()
 	if m.Plan, err = p.Plan(ctx, h); err != nil {
-		return err
+		return nil, err
 	}
 	if err := program.ValidatePlan(h, m.Plan); err != nil {
-		return invalid(m.Plan, err)
+		return nil, invalid(m.Plan, err)
 	}
-	if m.Weights, err = place.Weights(h, m.Plan, limits.MaxStorageBinding); err != nil {
-		return err
+	if m.Weights, err = place.Weights(h, m.Plan, limits.MaxBinding); err != nil {
+		return nil, err
 	}
-	if m.Records, err = place.Records(h, m.Plan, limits.MaxStorageBinding); err != nil {
-		return err
+	if m.Records, err = place.Records(h, m.Plan, limits.MaxBinding); err != nil {
+		return nil, err
 	}
 	if m.Context, err = contextLength(o.Context, int(m.Plan.Model.Context)); err != nil {
-		return err
+		return nil, err
 	}
-	m.Program, err = p.Encode(ctx, &program.EncodeRequest{Header: h, Plan: m.Plan, Limits: DeviceLimits(limits), KvF32: o.KVF32,
+	m.Program, err = p.Encode(ctx, &program.EncodeRequest{Header: h, Plan: m.Plan, Limits: limits, KvF32: o.KVF32,
 		Weights: m.Weights, Records: m.Records})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	m.Chunk = ChunkLength(o.Chunk, m.Context, m.Program)
-	if err := program.Validate(m.Plan, m.Weights, m.Records, m.Program, m.bounds(limits)); err != nil {
-		return invalid(m.Plan, err)
+	m.Chunk = chunkLength(o.Chunk, m.Context, m.Program)
+	device.Chunk, device.Outs, device.Context = uint64(m.Chunk), uint64(m.outs()), uint64(m.Context)
+	if err := program.Validate(m.Plan, m.Weights, m.Records, m.Program, device); err != nil {
+		return nil, invalid(m.Plan, err)
 	}
-	return m.checkLoops(DeviceLimits(limits))
+	return m, nil
+}
+
+// deviceBounds are a device's limits and alignments as the validator takes them.
+func deviceBounds(l gpu.Limits) program.Bounds {
+	return program.Bounds{Limits: DeviceLimits(l), StorageAlign: uint32(l.StorageAlign), UniformAlign: uint32(l.UniformAlign), MaxBuffer: l.MaxBufferSize}
 }
 
 // checkLoops refuses dispatches that a device with a loop limit would silently cut short, at
 // the longest context and chunk. A plugin's own kernels are its author's care.
-func (m *Model) checkLoops(limits *program.Limits) error {
+func (m *Planned) checkLoops(limits *program.Limits) error {
 	if limits.LoopLimit == 0 {
 		return nil
 	}
@@ -81,11 +100,6 @@ func invalid(p *program.Plan, err error) error {
 	return fmt.Errorf("the plugin for %q returned an invalid plan; please report it to the plugin's author: %w", p.GetModel().GetArchitecture(), err)
 }
 
-func (m *Model) bounds(l gpu.Limits) program.Bounds {
-	return program.Bounds{Limits: DeviceLimits(l), StorageAlign: uint32(l.StorageAlign), UniformAlign: uint32(l.UniformAlign),
-		Chunk: uint64(m.Chunk), Outs: uint64(m.outs()), Context: uint64(m.Context), MaxBuffer: l.MaxBufferSize}
-}
-
 // contextLength is how many tokens a session holds: what was asked for, no more than the file allows.
 func contextLength(asked, file int) (int, error) {
 	switch {
@@ -99,9 +113,9 @@ func contextLength(asked, file int) (int, error) {
 	return asked, nil
 }
 
-// ChunkLength is how many tokens one step takes: what was asked for, no more than a session
+// chunkLength is how many tokens one step takes: what was asked for, no more than a session
 // holds or every section of the program has a variant for.
-func ChunkLength(asked, context int, p *program.Program) int {
+func chunkLength(asked, context int, p *program.Program) int {
 	if asked <= 0 {
 		asked = defaultChunk
 	}

@@ -65,7 +65,7 @@ func (m *Model) sizeTables() tableBytes {
 }
 
 // outs is how many rows of logits one step can give.
-func (m *Model) outs() int { return min(m.Chunk, maxOuts) }
+func (m *Planned) outs() int { return min(m.Chunk, maxOuts) }
 
 // packConstants lays every distinct constants struct of the program one after the other.
 func (m *Model) packConstants() (at map[string]uint64, packed []byte) {

@@ -40,8 +40,11 @@ type Plugin interface {
 	Encode(ctx context.Context, req *program.EncodeRequest) (*program.Program, error)
 }
 
+// Protocol is the newest version of the contract.
+const Protocol = 1
+
 // Protocols lists the versions of the contract that this package speaks.
-func Protocols() []int { return []int{1} }
+func Protocols() []int { return []int{Protocol} }
 
 // Handshake is the cookie by which a plugin knows that a host started it. It
 // keeps a user from running a plugin by hand; it is no secret.
