@@ -105,17 +105,18 @@ func (t *tail) lines() []string {
 }
 
 // hushed is the logger that go-plugin gets. What it has to say of a plugin's
-// end is in our one error, so its own lines go to debug; what the plugin
-// itself logs passes unchanged to relay.
+// end is in our one error, and how its connections end depends on timing, so
+// its own lines go to trace; what the plugin itself logs passes unchanged to relay.
 type hushed struct {
 	hclog.Logger
 	relay hclog.Logger
 	name  string
 }
 
-func (h hushed) Info(msg string, args ...any)  { h.Debug(msg, args...) }
-func (h hushed) Warn(msg string, args ...any)  { h.Debug(msg, args...) }
-func (h hushed) Error(msg string, args ...any) { h.Debug(msg, args...) }
+func (h hushed) Debug(msg string, args ...any) { h.Trace(msg, args...) }
+func (h hushed) Info(msg string, args ...any)  { h.Trace(msg, args...) }
+func (h hushed) Warn(msg string, args ...any)  { h.Trace(msg, args...) }
+func (h hushed) Error(msg string, args ...any) { h.Trace(msg, args...) }
 
 // Named is how go-plugin makes the logger of the plugin's standard error.
 func (h hushed) Named(name string) hclog.Logger {
