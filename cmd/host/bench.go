@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"time"
 
@@ -37,6 +38,8 @@ type benchRun struct {
 	Decode  float64 `json:"decode_seconds"`
 	HitRate float64 `json:"hit_rate"` // of the experts asked for
 	Read    int64   `json:"bytes_read"`
+	Allocs  uint64  `json:"decode_allocations"` // of the process while decoding, the binding's counted
+	Bytes   uint64  `json:"decode_allocated_bytes"`
 }
 
 // benchRate is tokens per second.
@@ -157,6 +160,8 @@ func (b *bench) run(ctx context.Context) (benchRun, error) {
 		return benchRun{}, err
 	}
 	x := benchRun{Prefill: time.Since(start).Seconds()}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
 	start = time.Now()
 	for range b.decode {
 		if err := b.session.Feed(ctx, next[:], 1, emit); err != nil {
@@ -164,6 +169,8 @@ func (b *bench) run(ctx context.Context) (benchRun, error) {
 		}
 	}
 	x.Decode = time.Since(start).Seconds()
+	runtime.ReadMemStats(&after)
+	x.Allocs, x.Bytes = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
 	h, n, bytes := b.found()
 	x.HitRate, x.Read = float64(h-hits)/float64(max(n-asked, 1)), bytes-read
 	return x, nil
@@ -231,6 +238,10 @@ func (r *benchReport) print(out io.Writer) error {
 	})
 	fmt.Fprintf(w, "\n%d tokens of prompt in chunks of %d, %d made after it; loaded in %.1f s; %s; GPU %s (budget %s)\n",
 		r.Prompt, r.Chunk, r.Decode, r.Stats.Load, r.Stats.Device, size(r.Stats.GPU.Total.Actual), r.Stats.GPU.Budget)
+	if last := r.Runs[len(r.Runs)-1]; r.Decode > 0 {
+		n := uint64(r.Decode)
+		fmt.Fprintf(w, "%d allocations and %s for each token made in the last run, all of the process\n", last.Allocs/n, size(last.Bytes/n))
+	}
 	r.printKernels(w)
 	return w.err
 }
