@@ -38,9 +38,14 @@ type Options struct {
 	Suppress  []int32                  // tokens whose logits count as -Inf
 	Profile   bool                     // time every dispatch by itself, see Model.Profile
 	Trace     *Trace                   // sees values as steps compute them; may be nil
+	Routed    Routed                   // is told the experts that are picked; may be nil
 	Readers   int                      // expert records read at once; 0 is 4
 	Progress  func(done, total uint64) // of the dense upload, in bytes; may be nil
 }
+
+// Routed is told which experts the tokens of a step at positions pos, pos + 1, … picked in an MoE layer (numbered as in the
+// model): picks holds as many as are used for each token, in pick order, and belongs to the engine again when it returns.
+type Routed func(layer, pos int, picks []int)
 
 // Model is a loaded model.
 type Model struct {
@@ -61,6 +66,7 @@ type Model struct {
 	suppress  []int32
 	profile   *profile
 	trace     *tracer
+	routed    Routed
 	topn      *topn // nil where whole rows are read back
 	runner    runner
 	stats     Stats
@@ -82,7 +88,7 @@ func Load(ctx context.Context, dev *gpu.Device, h *program.Header, p Planner, op
 	if err := planned.checkLoops(device.Limits); err != nil {
 		return nil, err
 	}
-	m := &Model{Planned: planned, device: dev, snapshots: o.Snapshots, busy: make(chan struct{}, 1)}
+	m := &Model{Planned: planned, device: dev, snapshots: o.Snapshots, routed: o.Routed, busy: make(chan struct{}, 1)}
 	mask, err := suppressMask(o.Suppress, m.Plan.Model.Vocab)
 	if err != nil {
 		return nil, err

@@ -212,7 +212,13 @@ func (m *Model) readPicks(ctx context.Context, layer int, step program.StepUnifo
 	if err := r.picks.Unmap(); err != nil {
 		return err
 	}
-	return m.checkPicks(layer)
+	if err := m.checkPicks(layer); err != nil {
+		return err
+	}
+	if m.routed != nil {
+		m.routed(layer, int(step.Pos0), r.asked)
+	}
+	return nil
 }
 
 // wait waits for a readback and counts the time.
