@@ -29,15 +29,15 @@ func NewAttnChunk(l *program.Limits, heads, kvHeads, headDim int) (AttnChunk, er
 	if headDim >= 256 {
 		a.Run = 2048 // the partial results grow with the head
 	}
-	if l.GetCpu() {
+	const shared = 23040 // bytes of lib/chunk_shared.wgsl
+	switch {
+	case l.GetCpu():
 		a.Rows, a.Choice, a.Params = 32, "lanes", map[string]uint32{"W": 8, "QR": 32}
 		for limit := float64(l.GetLoopLimit()); limit > 0 && a.Run > keyBlock && laneChunkLoops(float64(headDim), float64(a.Run)) > limit; {
 			a.Run /= 2
 		}
-	}
-	const shared = 23040 // bytes of lib/chunk_shared.wgsl
-	if have := l.GetWorkgroupBytes(); !l.GetCpu() && have < shared {
-		return a, fmt.Errorf("kernels: attn_chunk: have %d bytes of workgroup memory, want %d", have, shared)
+	case l.GetWorkgroupBytes() < shared: // slower, but it shares nothing
+		a.Rows, a.Choice, a.Params = 128, "lanes", map[string]uint32{"W": 32, "QR": 128}
 	}
 	if headDim < 8 || headDim > 512 || headDim%8 != 0 || kvHeads < 1 || heads < 1 || heads%kvHeads != 0 {
 		return a, fmt.Errorf("kernels: attn_chunk: have %d heads of %d values over %d KV heads, want a multiple of 8 up to 512, and heads a multiple of KV heads",

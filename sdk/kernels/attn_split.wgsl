@@ -1,13 +1,14 @@
-// One token's attention over a run of KEYS cached positions: for each of the G query heads of a KV head the greatest score m,
-// the sum of exp(score - m), and the values weighted so. attn_merge joins the runs. No score leaves the workgroup.
-// q is [rows][kv_heads · G · HD]; kc, vc [row][kv_heads · HD]; part [run][head][HD + 2]: m, sum, values.
-// Keys seen: the last min(S, window) positions (all where window is 0). Grid: kv_heads, ceil(keys seen / KEYS).
+// One token's attention over a run of KEYS cached positions: for each query head the greatest score m, the sum of
+// exp(score - m), and the values weighted so. A workgroup has G query heads; CUTS workgroups share a KV head. attn_merge joins the runs. No score leaves the workgroup.
+// q is [rows][kv_heads · CUTS · G · HD]; kc, vc [row][kv_heads · HD]; part [run][head][HD + 2]: m, sum, values.
+// Keys seen: the last min(S, window) positions (all where window is 0). Grid: kv_heads · CUTS, ceil(keys seen / KEYS).
 struct Constants { kv_heads: u32, window: u32, scale: f32 }
 @group(0) @binding(0) var<uniform> c: Constants;
 //!include lib/step.wgsl
 //!choose kv f16 f32
 override HD: u32 = 64u;
 override G: u32 = 4u;
+override CUTS: u32 = 1u;
 override KEYS: u32 = 128u;
 override W: u32 = 128u;
 override GHD: u32 = 256u;   // G · HD
@@ -28,7 +29,8 @@ fn cache_at(pos: u32, kvh: u32) -> u32 {
 
 @compute @workgroup_size(W)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
-  let kvh = wg.x;
+  let kvh = wg.x / CUTS;
+  let head0 = wg.x * G; // the workgroup's first query head
   let t = wg.z;
   let len = step.pos0 + t + 1u; // positions that this token sees, itself included
   var seen = len;
@@ -36,8 +38,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
   let first = len - seen + wg.y * KEYS;
   if (first >= len) { return; } // a run past this token's positions
   let keys = min(KEYS, len - first);
-  let heads = c.kv_heads * G;
-  for (var i = lid; i < GHD; i += W) { qs[i] = q[((step.row0 + t) * heads + kvh * G) * HD + i] * c.scale; }
+  let heads = c.kv_heads * CUTS * G;
+  for (var i = lid; i < GHD; i += W) { qs[i] = q[((step.row0 + t) * heads + head0) * HD + i] * c.scale; }
   workgroupBarrier();
   for (var j = lid; j < keys; j += W) {
     let at = cache_at(first + j, kvh);
@@ -59,7 +61,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
       scores[g * KEYS + j] = p;
       sum += p;
     }
-    let o = ((wg.y * step.T + t) * heads + kvh * G + g) * (HD + 2u);
+    let o = ((wg.y * step.T + t) * heads + head0 + g) * (HD + 2u);
     part[o] = m;
     part[o + 1u] = sum;
   }
@@ -72,7 +74,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
       for (var g = 0u; g < G; g++) { acc[g] += scores[g * KEYS + j] * v; }
     }
     for (var g = 0u; g < G; g++) {
-      let o = ((wg.y * step.T + t) * heads + kvh * G + g) * (HD + 2u) + 2u + 2u * i;
+      let o = ((wg.y * step.T + t) * heads + head0 + g) * (HD + 2u) + 2u + 2u * i;
       part[o] = acc[g].x;
       part[o + 1u] = acc[g].y;
     }

@@ -13,12 +13,14 @@ import (
 
 // allChoices is every choice of each kernel of the library.
 var allChoices = map[string]map[string][]string{
-	"matvec":      {"rows": {"all", "outs"}, "x": {"plain", "norm"}, "out": {"put", "add"}},
+	"matvec":      {"rows": {"all", "outs"}, "x": {"plain", "norm"}, "out": {"put", "add", "cap"}},
 	"pair":        {"x": {"plain", "norm"}, "act": {"silu", "gelu"}},
 	"expert_pair": {"x": {"plain", "norm"}, "act": {"silu", "gelu"}},
 	"expert_down": {"out": {"put", "add"}},
 	"heads":       {"kv": {"f16", "f32"}},
 	"attn_split":  {"kv": {"f16", "f32"}},
+	"rmsnorm":     {"out": {"put", "add", "scaled"}},
+	"gate":        {"out": {"put", "add"}},
 	"topk":        {"score": {"sigmoid", "softmax"}},
 
 	"matmul":             {"tile": {"lanes", "shared"}, "out": {"put", "add"}},

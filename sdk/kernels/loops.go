@@ -149,7 +149,9 @@ var loopsOf = map[string]func(l *loops) float64{
 		}
 		return scores + shared(e, w, 0) + loop(k, loop(w, 0)+shared(e, w, 0)) + shared(k, w, weight)
 	},
-	"add": func(*loops) float64 { return 0 },
+	"add":   func(*loops) float64 { return 0 },
+	"gate":  func(*loops) float64 { return 0 },
+	"scale": func(*loops) float64 { return 0 },
 	"rmsnorm": func(l *loops) float64 {
 		return 2*shared(l.c("n"), l.p("W"), 0) + loop(l.p("W"), 0)
 	},

@@ -27,6 +27,8 @@ var refs = map[string]program.Ref{
 	"topk":        refTopK,
 	"add":         refAdd,
 	"rmsnorm":     refRMSNorm,
+	"gate":        refGate,
+	"scale":       refScale,
 	"topn":        refTopN,
 	"topn_merge":  refTopNMerge,
 
@@ -82,10 +84,13 @@ func dot(c *program.Call, slot, variable string, planes [4]uint32, row int, x []
 	return s
 }
 
-// put writes y[i], with the residual where the kernel has one.
+// put writes y[i], with the residual where the kernel has one, and then times the factor.
 func put(c *program.Call, i int, v float64) {
 	if c.Has("res") {
 		v += c.Values("res")[i]
+	}
+	if c.Has("factor") {
+		v *= c.Values("factor")[0]
 	}
 	c.Store("y", i, v)
 }
@@ -107,7 +112,11 @@ func refMatvec(c *program.Call) {
 	for t := range int(c.Grid[1]) {
 		x := activations(c, t)
 		for row := range rows {
-			put(c, t*stride+off+row, dot(c, "w", "w", c.Planes("planes"), row, x))
+			v := dot(c, "w", "w", c.Planes("planes"), row, x)
+			if limit := c.F32("cap"); limit > 0 {
+				v = limit * math.Tanh(v/limit)
+			}
+			put(c, t*stride+off+row, v)
 		}
 	}
 }
@@ -174,8 +183,27 @@ func refRMSNorm(c *program.Call) {
 	n := int(c.U32("n"))
 	for t := range int(c.Grid[0]) {
 		for i, v := range norm(c.Values("x")[t*n:(t+1)*n], c.Values("nw"), c.F32("eps")) {
-			c.Store("y", t*n+i, v)
+			put(c, t*n+i, v)
 		}
+	}
+}
+
+func refGate(c *program.Call) {
+	n, width := int(c.U32("n")), int(c.U32("width"))
+	for t := range int(c.Grid[1]) {
+		for i := range n {
+			at := t*int(c.U32("g_row")) + int(c.U32("g_off")) + i/width*int(c.U32("g_step"))
+			if c.Param("EACH") == 1 {
+				at += i % width
+			}
+			put(c, t*n+i, c.Values("x")[t*n+i]/(1+math.Exp(-c.Values("g")[at])))
+		}
+	}
+}
+
+func refScale(c *program.Call) {
+	for i := range int(c.Grid[1]) * int(c.U32("n")) {
+		put(c, i, c.Values("x")[i])
 	}
 }
 

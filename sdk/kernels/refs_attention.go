@@ -61,7 +61,7 @@ func refHeads(c *program.Call) {
 }
 
 func refAttnSplit(c *program.Call) {
-	hd, g, keys := int(c.Param("HD")), int(c.Param("G")), int(c.Param("KEYS"))
+	hd, g, keys := int(c.Param("HD")), int(c.Param("G")*c.Param("CUTS")), int(c.Param("KEYS"))
 	kv := int(c.U32("kv_heads"))
 	heads := kv * g
 	for t := range int(c.Grid[2]) {

@@ -48,7 +48,10 @@ var (
 
 // dispatches are the largest dispatches of each kernel for a model on a device.
 func dispatches(t *testing.T, m realShape, d device) []dispatched {
-	g := m.heads / m.kvHeads
+	one, err := NewAttnSplit(d.limits, int(m.heads), int(m.kvHeads), int(m.headDim))
+	if err != nil {
+		t.Fatal(err)
+	}
 	with := func(base map[string]uint32, more ...any) map[string]uint32 {
 		out := map[string]uint32{}
 		for k, v := range base {
@@ -67,12 +70,13 @@ func dispatches(t *testing.T, m realShape, d device) []dispatched {
 		{"expert_pair", d.split, map[string]uint32{"units": m.hidden / 32}, ""},
 		{"expert_down", d.split, map[string]uint32{"units": m.expertFF / 32, "top_k": m.topK}, ""},
 		{"heads", with(width, "HD", m.headDim, "ROT", m.headDim), nil, ""},
-		{"attn_split", map[string]uint32{"HD": m.headDim, "G": g, "GHD": g * m.headDim, "KEYS": 128, "GKEYS": g * 128, "W": d.attnWidth},
-			map[string]uint32{"window": m.window}, ""},
+		{"attn_split", with(one.Params, "W", d.attnWidth), map[string]uint32{"window": m.window}, ""},
 		{"attn_merge", with(width, "HD", m.headDim), map[string]uint32{"window": m.window}, ""},
 		{"shortconv", with(width, "TAPS", taps), nil, ""},
 		{"topk", with(width, "E", m.experts, "K", m.topK), nil, ""},
 		{"add", width, nil, ""},
+		{"gate", width, nil, ""},
+		{"scale", width, nil, ""},
 		{"rmsnorm", nil, map[string]uint32{"n": m.hidden}, ""},
 	}
 	top, err := NewTopN(d.limits, m.vocab, MaxTopN)

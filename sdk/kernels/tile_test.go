@@ -87,11 +87,36 @@ func TestNewAttnChunk(t *testing.T) {
 			}
 		}
 	}
-	if _, err := NewAttnChunk(&program.Limits{WorkgroupBytes: 16 << 10}, 4, 2, 64); err == nil {
-		t.Error("16 KiB of workgroup memory: have no error")
+	if a, err := NewAttnChunk(&program.Limits{WorkgroupBytes: 16 << 10}, 4, 2, 64); err != nil || a.Choice != "lanes" {
+		t.Errorf("16 KiB of workgroup memory: have the form %q, error %v", a.Choice, err)
 	}
 	for _, c := range [][3]int{{4, 3, 64}, {4, 2, 60}, {4, 2, 520}, {4, 0, 64}, {0, 1, 64}, {4, 4, 0}} {
 		if _, err := NewAttnChunk(gpu, c[0], c[1], c[2]); err == nil {
+			t.Errorf("%v: have no error", c)
+		}
+	}
+}
+
+func TestNewAttnSplit(t *testing.T) {
+	for _, c := range []struct {
+		kib                uint32
+		heads, kv, headDim int
+		g, cuts            uint32
+	}{
+		{32, 32, 8, 64, 4, 1}, {32, 16, 2, 512, 8, 1}, {16, 16, 2, 512, 4, 2}, {16, 16, 2, 256, 8, 1}, {16, 32, 2, 256, 8, 2},
+		{48, 71, 1, 64, 1, 71}, {48, 64, 1, 64, 16, 4}, {16, 9, 1, 512, 3, 3},
+	} {
+		limits := &program.Limits{WorkgroupBytes: c.kib << 10}
+		a, err := NewAttnSplit(limits, c.heads, c.kv, c.headDim)
+		if err != nil || a.Params["G"] != c.g || a.Params["CUTS"] != c.cuts || a.Groups != c.kv*int(c.cuts) {
+			t.Errorf("%+v: have %v, error %v", c, a.Params, err)
+		}
+		if bytes := 4 * (a.Params["GHD"] + a.Params["GKEYS"]); bytes > limits.WorkgroupBytes {
+			t.Errorf("%+v: have %d bytes of workgroup memory", c, bytes)
+		}
+	}
+	for _, c := range [][3]int{{4, 3, 64}, {4, 2, 63}, {4, 0, 64}, {0, 1, 64}, {4, 4, 0}, {4, 4, 8192}} {
+		if _, err := NewAttnSplit(&program.Limits{WorkgroupBytes: 16 << 10}, c[0], c[1], c[2]); err == nil {
 			t.Errorf("%v: have no error", c)
 		}
 	}

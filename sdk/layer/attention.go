@@ -8,9 +8,6 @@ import (
 	"github.com/sluicehost/sluice/sdk/program"
 )
 
-// splitKeys is how many cached positions one workgroup of attn_split sees.
-const splitKeys = 128
-
 // Rope is a table of rotations that the host computes for each token.
 type Rope struct {
 	index int
@@ -39,11 +36,32 @@ type Attention struct {
 	Eps                     float64
 	Rope                    Rope
 	Scale                   float64
-	Window                  int // keys seen, the newest included; 0 is all
+	Window                  int  // keys seen, the newest included; 0 is all
+	Gated                   bool // each query head comes as [query | gate], HeadDim values each; the result is times sigmoid(gate)
+	KeyAsValue              bool // rows have no v: it is k before its norm and RoPE
+	VNorm                   bool // RMS norm, without a weight, on the heads of v
 }
 
-// Attention runs over qkv, whose rows hold q | k | v of all heads. It keeps k and v in the
-// session's caches blk.N.k_cache and v_cache. The result has Heads · HeadDim values.
+// queries is how many values of a row belong to the query heads.
+func (a Attention) queries() int {
+	if a.Gated {
+		return 2 * a.Heads * a.HeadDim
+	}
+	return a.Heads * a.HeadDim
+}
+
+// row is the length of the rows that Attention takes.
+func (a Attention) row() int {
+	kv := a.KVHeads * a.HeadDim
+	if a.KeyAsValue {
+		return a.queries() + kv
+	}
+	return a.queries() + 2*kv
+}
+
+// Attention runs over qkv, whose rows hold q | k | v of all heads (q with its gates, v perhaps
+// not, by a). It keeps k and v in the session's caches blk.N.k_cache and v_cache. The result
+// has Heads · HeadDim values.
 func (l *Layer) Attention(qkv *Value, a Attention) *Value {
 	q, y := l.scratch("q", a.Heads*a.HeadDim), l.scratch("attn", a.Heads*a.HeadDim)
 	if a.Heads <= 0 || a.KVHeads <= 0 || a.Heads%a.KVHeads != 0 || a.HeadDim <= 0 || a.HeadDim%2 != 0 || a.Rope.dims > a.HeadDim {
@@ -51,12 +69,13 @@ func (l *Layer) Attention(qkv *Value, a Attention) *Value {
 			l.number, a.Heads, a.KVHeads, a.HeadDim, a.Rope.dims)
 		return y
 	}
-	if kv := a.KVHeads * a.HeadDim; qkv.width != a.Heads*a.HeadDim+2*kv {
-		l.fail("blk.%d: attention: have %d values of q | k | v, want %d", l.number, qkv.width, a.Heads*a.HeadDim+2*kv)
+	if qkv.width != a.row() {
+		l.fail("blk.%d: attention: have %d values of q | k | v, want %d", l.number, qkv.width, a.row())
 		return y
 	}
+	qkv = l.plain(qkv)
 	k, v := l.cache("k_cache", a), l.cache("v_cache", a)
-	l.emit(l.heads(a, l.plain(qkv), q, k, v))
+	l.emit(l.heads(a, qkv, q, k, v))
 	runs := l.attnRuns(a)
 	part := l.scratchShape("part", 0, runs.part)
 	o := runs.split
@@ -73,6 +92,9 @@ func (l *Layer) Attention(qkv *Value, a Attention) *Value {
 		binds:  binds{"part": read(part), "y": write(y)},
 		grid:   []*program.Term{one(a.Heads), one(1), perRow()},
 	})
+	if a.Gated {
+		return l.Gate(y, qkv, Gate{Width: a.HeadDim, Stride: 2 * a.HeadDim, Offset: a.HeadDim, Each: true})
+	}
 	return y
 }
 
@@ -97,21 +119,15 @@ func (l *Layer) attnRuns(a Attention) attnRuns {
 	return attnRuns{split: o, part: c.Part(a.Window), keys: c.Run, window: c.MergeWindow(a.Window)}
 }
 
-// attnSplit cuts one token's positions into runs of splitKeys.
+// attnSplit is attnRuns for one token.
 func (l *Layer) attnSplit(a Attention) attnRuns {
-	g, hd, run := uint32(a.Heads/a.KVHeads), uint32(a.HeadDim), uint64(a.Heads*(a.HeadDim+2))
-	r := attnRuns{part: &program.Buffer{PerPos: run, PosDiv: splitKeys}, keys: splitKeys, window: a.Window}
-	runs := &program.Term{Div: splitKeys, N: program.Var_S}
-	if a.Window > 0 {
-		r.part = &program.Buffer{Fixed: run * uint64((a.Window+splitKeys-1)/splitKeys)}
-		runs = &program.Term{Div: splitKeys, N: program.Var_SW, Window: uint32(a.Window)}
+	c, err := kernels.NewAttnSplit(l.limits, a.Heads, a.KVHeads, a.HeadDim)
+	if err != nil {
+		l.fail("blk.%d: attention: %w", l.number, err)
 	}
-	r.split = &op{
-		spec: spec("attn_split").with("HD", hd).with("G", g).with("KEYS", splitKeys).with("W", l.width(128)).
-			with("GHD", g*hd).with("GKEYS", g*splitKeys),
-		grid: []*program.Term{one(a.KVHeads), runs, perRow()},
-	}
-	return r
+	o := &op{spec: spec("attn_split").with("W", l.width(128)), grid: c.Grid(a.Window)}
+	maps.Copy(o.spec.Params, c.Params)
+	return attnRuns{split: o, part: c.Part(a.Window), keys: c.Run, window: a.Window}
 }
 
 // cache is this block's k or v cache.
@@ -137,14 +153,22 @@ func (e *Encoder) kvChoice() string {
 	return "f16"
 }
 
+// heads splits rows of qkv into q and the caches' rows.
 func (l *Layer) heads(a Attention, qkv, q *Value, k, v *program.Binding) *op {
 	hd, rope := uint32(a.HeadDim), &program.Binding{At: &program.Binding_Rope{Rope: uint32(a.Rope.index)}}
-	kOff := uint32(a.Heads) * hd
+	kOff, qStep, vNorm := uint32(a.queries()), uint32(a.queries()/a.Heads), uint32(0)
+	vOff := kOff + uint32(a.KVHeads)*hd
+	if a.KeyAsValue {
+		vOff = kOff
+	}
+	if a.VNorm {
+		vNorm = 1
+	}
 	return &op{
 		label: l.prefix + "heads",
 		spec: spec("heads").choose("kv", l.kvChoice()).with("HD", hd).with("ROT", uint32(a.Rope.dims)).
-			with("NEOX", 1).with("VNORM", 0).with("W", l.width(64)),
-		consts: consts{"stride": uint32(qkv.width), "q_off": uint32(0), "q_step": hd, "k_off": kOff, "v_off": kOff + uint32(a.KVHeads)*hd,
+			with("NEOX", 1).with("VNORM", vNorm).with("W", l.width(64)),
+		consts: consts{"stride": uint32(qkv.width), "q_off": uint32(0), "q_step": qStep, "k_off": kOff, "v_off": vOff,
 			"heads": uint32(a.Heads), "kv_heads": uint32(a.KVHeads), "window": uint32(a.Window), "eps": a.Eps},
 		binds: binds{"qkv": read(qkv), "q_norm": at(l.vector(a.HeadDim, l.prefix+a.QNorm)), "k_norm": at(l.vector(a.HeadDim, l.prefix+a.KNorm)),
 			"rope": at(rope), "q": write(q), "kc": at(k), "vc": at(v)},

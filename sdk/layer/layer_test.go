@@ -17,6 +17,7 @@ const hidden, vocab, experts, ff = 64, 96, 4, 32
 func file() *plugintest.File {
 	f := plugintest.NewFile("test", vocab)
 	f.Add("embd", ggml.Q8_0, hidden, vocab).Add("final", ggml.F32, hidden)
+	f.Add("blk.0.factor", ggml.F32, 1).Add("blk.0.q_norm", ggml.F32, 16).Add("blk.0.k_norm", ggml.F32, 16).Add("blk.0.gated", ggml.Q4_0, hidden, 160)
 	for _, p := range []string{"blk.0.", "blk.1."} {
 		f.Add(p+"norm", ggml.F32, hidden)
 		f.Add(p+"a", ggml.Q4_0, hidden, 64).Add(p+"b", ggml.Q4_0, hidden, 32).Add(p+"c", ggml.Q8_0, hidden, 32)
@@ -104,7 +105,7 @@ func TestFusion(t *testing.T) {
 	want(t, "one token", kernelsOf(p, program.Kind_TRUNK, 1), "matvec.add.all.norm", "matvec.put.all.norm", "topk.softmax")
 	want(t, "experts of one token", kernelsOf(p, program.Kind_EXPERTS, 1), "expert_pair.silu.norm", "expert_down.add")
 	want(t, "combine of one token", kernelsOf(p, program.Kind_COMBINE, 1))
-	want(t, "many tokens", kernelsOf(p, program.Kind_TRUNK, 9), "rmsnorm", "matmul.add.shared", "rmsnorm", "matmul.put.shared", "topk.softmax")
+	want(t, "many tokens", kernelsOf(p, program.Kind_TRUNK, 9), "rmsnorm.put", "matmul.add.shared", "rmsnorm.put", "matmul.put.shared", "topk.softmax")
 	want(t, "experts of many", kernelsOf(p, program.Kind_EXPERTS, 9), "expert_matmul_pair.silu.shared", "expert_matmul.shared")
 	want(t, "combine of many", kernelsOf(p, program.Kind_COMBINE, 9), "moe_sum.add")
 }
@@ -157,6 +158,66 @@ func TestDenseLayersAround(t *testing.T) {
 	want(t, "head", kernelsOf(p, program.Kind_HEAD, 1), "matvec.put.outs.norm")
 }
 
+// A norm that is added to a residual is made with the sum, and so is a factor on that; elsewhere they have kernels of their own.
+func TestNormsOfResults(t *testing.T) {
+	p := encode(t, func(e *layer.Encoder) {
+		x := e.Embed("embd", 1)
+		l := e.Layer(0)
+		x = l.Add(x, l.RMSNorm(l.Linear(x, hidden, "a"), "norm", 1e-5))
+		x = l.Scale(l.Add(x, l.RMSNorm(l.Linear(x, hidden, "a"), "norm", 1e-5)), "factor")
+		finish(e, l.Scale(x, "factor"))
+	})
+	want(t, "one token", kernelsOf(p, program.Kind_TRUNK, 1), "matvec.put.all.plain", "rmsnorm.add", "matvec.put.all.plain", "rmsnorm.scaled",
+		"scale", "matvec.put.all.norm", "topk.softmax")
+}
+
+// A soft cap is the head's own, and nobody else's.
+func TestCappedLogits(t *testing.T) {
+	for limit, head := range map[float64]string{0: "matvec.put.outs.norm", 30: "matvec.cap.outs.norm"} {
+		p := encode(t, func(e *layer.Encoder) {
+			l := e.Layer(1)
+			x := e.Embed("embd", 1)
+			x = l.Add(x, l.Experts(l.RMSNorm(x, "norm", 1e-5), router, routed))
+			e.CappedLogits(e.FinalNorm(x, 1e-5, "final"), "embd", limit)
+		})
+		want(t, "head", kernelsOf(p, program.Kind_HEAD, 1), head)
+		want(t, "trunk", kernelsOf(p, program.Kind_TRUNK, 1), "matvec.put.all.norm", "topk.softmax")
+	}
+}
+
+// The kinds of attention: gates beside the queries, values from keys, a window.
+func TestAttentionKinds(t *testing.T) {
+	for _, c := range []struct {
+		a      layer.Attention
+		tensor string
+		rows   int
+		gate   []string
+	}{
+		{layer.Attention{}, "a", 64, nil},
+		{layer.Attention{VNorm: true, Window: 8}, "a", 64, nil},
+		{layer.Attention{KeyAsValue: true, Heads: 3}, "a", 64, nil},
+		{layer.Attention{Gated: true, Heads: 4}, "gated", 160, []string{"gate.put"}},
+	} {
+		c.a.KVHeads, c.a.HeadDim, c.a.QNorm, c.a.KNorm, c.a.Scale = 1, 16, "q_norm", "k_norm", 1
+		if c.a.Heads == 0 {
+			c.a.Heads = 2
+		}
+		p := encode(t, func(e *layer.Encoder) {
+			a := c.a
+			a.Rope = e.RopeTable("r", 16, 1e4, "")
+			x := e.Embed("embd", 1)
+			l := e.Layer(0)
+			y := l.Attention(l.Linear(x, c.rows, c.tensor), a)
+			if y.Width() != 16*a.Heads {
+				t.Errorf("%+v: have width %d", c.a, y.Width())
+			}
+			finish(e, l.Add(x, l.FFN(x, dense)))
+		})
+		list := append([]string{"matvec.put.all.plain", "heads.f16", "attn_split.f16", "attn_merge"}, c.gate...)
+		want(t, "attention", kernelsOf(p, program.Kind_TRUNK, 1)[:len(list)], list...)
+	}
+}
+
 // Every mistake of an author or a file is an error that names the tensor or layer.
 func TestErrors(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -189,6 +250,21 @@ func TestErrors(t *testing.T) {
 			l := e.Layer(0)
 			finish(e, l.Attention(e.Embed("embd", 1), layer.Attention{Heads: 3, KVHeads: 2, HeadDim: 16}))
 		}, "blk.0: attention: have 3 heads, 2 KV heads"},
+		"attention rows": {func(e *layer.Encoder) {
+			l := e.Layer(0)
+			finish(e, l.Attention(e.Embed("embd", 1), layer.Attention{Heads: 2, KVHeads: 1, HeadDim: 16, Gated: true}))
+		}, "blk.0: attention: have 64 values of q | k | v, want 96"},
+		"gate": {func(e *layer.Encoder) {
+			l := e.Layer(0)
+			x := e.Embed("embd", 1)
+			finish(e, l.Gate(x, l.Linear(x, 32, "b"), layer.Gate{Width: 32, Offset: 31}))
+		}, "blk.0: gate: have 64 values in groups of 32, gates from 31"},
+		"gate of one value each": {func(e *layer.Encoder) {
+			l := e.Layer(0)
+			x := e.Embed("embd", 1)
+			finish(e, l.Gate(x, l.Linear(x, 32, "b"), layer.Gate{Width: 16, Each: true}))
+		}, "want whole groups, and gates within 32 values"},
+		"factor": {func(e *layer.Encoder) { l := e.Layer(0); finish(e, l.Scale(e.Embed("embd", 1), "norm")) }, "tensor blk.0.norm: have shape [64], want 1 values"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := layer.Plan(file().Header(), facts(), test.author)

@@ -59,7 +59,7 @@ func (e *Encoder) matvec(m *matrix, band int, x *Value, s split) *op {
 	o := &op{
 		label:  m.label,
 		spec:   spec("matvec").typed("w", b.Type),
-		consts: consts{"planes": planes(b), "rows": uint32(b.Rows), "units": uint32(x.width / 32)},
+		consts: consts{"planes": planes(b), "rows": uint32(b.Rows), "units": uint32(x.width / 32), "cap": 0.0},
 		binds:  binds{"w": at(m.band(band))},
 		grid:   []*program.Term{groups(int(b.Rows), s.rows())},
 	}
@@ -75,7 +75,10 @@ func planes(b *program.Band) (p [4]uint32) {
 
 // Logits is the head: tensor · x for the rows whose logits are wanted. x is the residual
 // stream or its norm.
-func (e *Encoder) Logits(x *Value, tensor string) {
+func (e *Encoder) Logits(x *Value, tensor string) { e.CappedLogits(x, tensor, 0) }
+
+// CappedLogits is Logits with a soft cap: limit · tanh(logit / limit). A limit of 0 is none.
+func (e *Encoder) CappedLogits(x *Value, tensor string, limit float64) {
 	vocab := int(e.source.model().GetVocab())
 	e.hidden = x
 	if x.norm != nil {
@@ -90,8 +93,12 @@ func (e *Encoder) Logits(x *Value, tensor string) {
 	for i, b := range m.placed.GetBands() {
 		o := e.matvec(m, i, x, e.split(int(b.Rows), x.width/32))
 		o.spec.choose("rows", "outs").choose("out", "put")
+		if limit > 0 {
+			o.spec.choose("out", "cap")
+		}
 		o.binds["outs"], o.binds["y"] = table(program.Table_OUTS), table(program.Table_LOGITS)
 		o.consts["y_stride"], o.consts["y_off"] = uint32(vocab), uint32(b.Row0)
+		o.consts["cap"] = limit
 		o.grid = append(o.grid, &program.Term{N: program.Var_O})
 		e.emit(o)
 	}

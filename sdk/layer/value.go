@@ -10,6 +10,7 @@ type Value struct {
 	shape *program.Buffer // elements and class; its name is chosen with the buffer
 	norm  *norm           // set where the value is an RMS norm that its readers apply themselves
 	ops   []*op           // the operations that write it and could add a residual
+	sum   *op             // the operation that writes it as a sum and could multiply that by a tensor's value
 	fixed string          // a buffer of its own that every regime shares
 	reads int
 	made  int // the number of the operation that wrote it last
@@ -85,14 +86,19 @@ func (e *Encoder) plain(x *Value) *Value {
 	}
 	y := e.scratch("norm", x.width)
 	x.norm.plain = y
-	e.emit(&op{
-		label:  x.norm.label,
-		spec:   spec("rmsnorm"),
-		consts: consts{"n": uint32(x.width), "eps": x.norm.eps},
-		binds:  binds{"x": read(x.norm.of), "nw": at(x.norm.weight), "y": write(y)},
-		grid:   []*program.Term{perRow()},
-	})
+	e.emit(x.norm.op(x.width, y))
 	return y
+}
+
+// op computes the norm of rows of n values into y.
+func (m *norm) op(n int, y *Value) *op {
+	return &op{
+		label:  m.label,
+		spec:   spec("rmsnorm").choose("out", "put"),
+		consts: consts{"n": uint32(n), "eps": m.eps},
+		binds:  binds{"x": read(m.of), "nw": at(m.weight), "y": write(y)},
+		grid:   []*program.Term{perRow()},
+	}
 }
 
 // Result names x as what this block leaves on the residual stream, and returns it. It computes nothing: host
@@ -106,9 +112,18 @@ func (l *Layer) Result(x *Value) *Value {
 	return x
 }
 
-// Add is x + y. Where y was computed by a kernel that can, and after x, the sum is made there.
+// Add is x + y. Where y was computed by a kernel that can, and after x, the sum is made there; where y is
+// an RMS norm that nothing has computed yet, by the norm's kernel.
 func (l *Layer) Add(x, y *Value) *Value {
 	x = l.plain(x)
+	if y.norm != nil && y.norm.plain == nil && y.width == x.width {
+		sum := l.scratch("x", x.width)
+		sum.sum = y.norm.op(x.width, sum)
+		sum.sum.spec.choose("out", "add")
+		sum.sum.binds["res"] = read(x)
+		l.emit(sum.sum)
+		return sum
+	}
 	if len(y.ops) > 0 && y.reads == 0 && y.width == x.width && x.made < y.ops[0].number {
 		for _, o := range y.ops {
 			o.spec.Choices["out"] = "add"
@@ -127,4 +142,26 @@ func (l *Layer) Add(x, y *Value) *Value {
 		grid:   []*program.Term{groups(x.width, int(w)), perRow()},
 	})
 	return sum
+}
+
+// Scale is x times the one value of a tensor of the block.
+func (l *Layer) Scale(x *Value, tensor string) *Value {
+	x = l.plain(x)
+	factor := at(l.vector(1, l.prefix+tensor))
+	if x.sum != nil && x.reads == 0 {
+		x.sum.spec.choose("out", "scaled")
+		x.sum.binds["factor"] = factor
+		x.sum = nil
+		return x
+	}
+	y := l.scratch("scaled", x.width)
+	w := l.width(64)
+	l.emit(&op{
+		label:  stackLabel([]string{l.prefix + tensor}),
+		spec:   spec("scale").with("W", w),
+		consts: consts{"n": uint32(x.width)},
+		binds:  binds{"x": read(x), "factor": factor, "y": write(y)},
+		grid:   []*program.Term{groups(x.width, int(w)), perRow()},
+	})
+	return y
 }

@@ -113,12 +113,13 @@ var (
 
 func TestAttnSplit(t *testing.T) {
 	r := random(t)
-	sizes := [][2]uint32{{16, 1}, {16, 16}, {32, 3}, {64, 4}, {80, 2}, {128, 8}, {256, 8}, {256, 2}, {512, 8}, {256, 16}}
+	sizes := [][3]uint32{{16, 1, 1}, {16, 16, 1}, {32, 3, 1}, {64, 4, 2}, {80, 2, 1}, {128, 8, 1}, {256, 8, 1}, {256, 2, 8}, {512, 8, 1}, {512, 4, 2},
+		{512, 1, 3}, {256, 16, 1}}
 	axes := []int{len(sizes), 2, 2}
 	for i, row := range also(r, 4, pairs(axes...), axes...) {
-		hd, g, kv := sizes[row[0]][0], sizes[row[0]][1], choice(row[1], "f16", "f32")
+		hd, g, cuts, kv := sizes[row[0]][0], sizes[row[0]][1], sizes[row[0]][2], choice(row[1], "f16", "f32")
 		c := build(t, kernels.Spec{Name: "attn_split", Choices: map[string]string{"kv": kv}, Params: map[string]uint32{
-			"HD": hd, "G": g, "KEYS": 128, "W": []uint32{16, 128}[row[2]], "GHD": g * hd, "GKEYS": g * 128}})
+			"HD": hd, "G": g, "CUTS": cuts, "KEYS": 128, "W": []uint32{16, 128}[row[2]], "GHD": g * hd, "GKEYS": g * 128}})
 		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
 			for j := range 3 {
 				check(t, "attn_split "+kv, splitCase(r, c, kv, 3*i+j))
@@ -129,9 +130,9 @@ func TestAttnSplit(t *testing.T) {
 
 func splitCase(r *rand.Rand, c kerneltest.Case, kv string, i int) kerneltest.Case {
 	c = fresh(c)
-	hd, g, keys := int(c.Kernel.Params["HD"]), int(c.Kernel.Params["G"]), int(c.Kernel.Params["KEYS"])
+	hd, keys, cuts := int(c.Kernel.Params["HD"]), int(c.Kernel.Params["KEYS"]), int(c.Kernel.Params["CUTS"])
 	row0, kvHeads := pick(r, 0, 2), pick(r, 1, 3)
-	heads := kvHeads * g
+	heads := kvHeads * cuts * int(c.Kernel.Params["G"])
 	p := places(r, i, 1)
 	c.Step = p.step(1, row0)
 	seen := int(c.Step.S)
@@ -147,7 +148,7 @@ func splitCase(r *rand.Rand, c kerneltest.Case, kv string, i int) kerneltest.Cas
 	c.Memory["kc"] = cache(r, kv, p, seen, kvHeads*hd)
 	c.Memory["vc"] = cache(r, kv, p, seen, kvHeads*hd)
 	c.Memory["part"] = kerneltest.Output(program.Elem_F32, (runs+1)*heads*(hd+2))
-	c.Grid = [3]uint32{uint32(kvHeads), uint32(runs), 1}
+	c.Grid = [3]uint32{uint32(kvHeads * cuts), uint32(runs), 1}
 	c.Bounds["part"] = softmaxBound
 	if sharp > 1 {
 		c.Bounds["part"] = sharpBound

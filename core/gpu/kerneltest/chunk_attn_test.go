@@ -14,7 +14,7 @@ import (
 )
 
 // chunkForms are the limits by which sdk/kernels picks a form of attn_chunk.
-var chunkForms = []*program.Limits{{Cpu: true, LoopLimit: 65535}, {WorkgroupBytes: 48 << 10}}
+var chunkForms = []*program.Limits{{Cpu: true, LoopLimit: 65535}, {WorkgroupBytes: 48 << 10}, {WorkgroupBytes: 16 << 10}}
 
 // attnChunk builds attn_chunk with runs of run positions.
 func attnChunk(t *testing.T, l *program.Limits, heads, kvHeads, hd, run int, kv string) (kernels.AttnChunk, kerneltest.Case) {
@@ -39,6 +39,7 @@ func TestAttnChunk(t *testing.T) {
 	}{
 		{0, 4, 1, 64, 0, "f16"}, {0, 6, 2, 80, 64, "f32"}, {0, 80, 1, 16, 32, "f16"}, {0, 4, 2, 256, 128, "f16"},
 		{1, 4, 1, 64, 0, "f16"}, {1, 6, 2, 136, 64, "f32"}, {1, 80, 1, 16, 32, "f16"},
+		{2, 6, 2, 80, 64, "f32"}, {2, 8, 1, 512, 64, "f16"},
 	} {
 		a, c := attnChunk(t, chunkForms[x.form], x.heads, x.kvHeads, x.hd, x.run, x.kv)
 		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {

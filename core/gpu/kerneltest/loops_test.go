@@ -76,7 +76,9 @@ func countedCases(t *testing.T, r *rand.Rand) []kerneltest.Case {
 			countedTopK(topKCase(r, mk("topk", map[string]uint32{"E": e, "K": k, "W": w}, "score", []string{"sigmoid", "softmax"}[i]), "normal")),
 			shortConvCase(r, mk("shortconv", map[string]uint32{"TAPS": uint32(3 + i), "W": w}), 1+r.IntN(9)),
 			addCase(r, mk("add", nil), 50, 2),
-			rmsNormCase(r, mk("rmsnorm", map[string]uint32{"W": w}), 1+r.IntN(500), 1))
+			gateCase(r, mk("gate", nil, "out", "put"), i),
+			scaleCase(r, mk("scale", nil), 50, 2),
+			rmsNormCase(r, mk("rmsnorm", map[string]uint32{"W": w}, "out", "add"), 1+r.IntN(500), 1))
 		out = append(out, countedTopN(t, r, []*program.Limits{{Cpu: true}, {}}[i])...)
 	}
 	return append(out, countedChunk(t, r)...)

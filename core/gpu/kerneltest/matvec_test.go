@@ -66,14 +66,18 @@ func input(r *rand.Rand, c kerneltest.Case, x string, rows, units int) {
 func TestMatvec(t *testing.T) {
 	r := random(t)
 	types := kerneltest.Types()
-	axes := []int{len(types), len(splits), 2, 2, 2}
+	axes := []int{len(types), len(splits), 2, 2, 3}
 	for i, row := range also(r, 4, pairs(axes...), axes...) {
 		typ, s := types[row[0]], splits[row[1]]
 		c := build(t, kernels.Spec{Name: "matvec", Types: map[string]ggml.Type{"w": typ}, Params: s.params(), Choices: map[string]string{
-			"rows": []string{"all", "outs"}[row[2]], "x": []string{"plain", "norm"}[row[3]], "out": []string{"put", "add"}[row[4]]}})
+			"rows": []string{"all", "outs"}[row[2]], "x": []string{"plain", "norm"}[row[3]], "out": []string{"put", "add", "cap"}[row[4]]}})
 		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
 			for j := range 2 {
-				check(t, "matvec", matvecCase(r, c, s, 2*i+j))
+				m := matvecCase(r, c, s, 2*i+j)
+				if row[4] == 2 {
+					m.Constants["cap"] = pick(r, 0.01, 1, 30, 1000) // from all at the cap to none near it
+				}
+				check(t, "matvec", m)
 			}
 		})
 	}
@@ -104,7 +108,7 @@ func matvecCase(r *rand.Rand, c kerneltest.Case, s split, i int) kerneltest.Case
 	}
 	c.Memory["y"] = kerneltest.Output(program.Elem_F32, tokens*stride)
 	c.Constants["planes"], c.Constants["rows"] = w.Planes, uint32(rows)
-	c.Constants["y_stride"], c.Constants["y_off"] = uint32(stride), uint32(off)
+	c.Constants["y_stride"], c.Constants["y_off"], c.Constants["cap"] = uint32(stride), uint32(off), 0.0
 	c.Grid = [3]uint32{s.groups(rows), uint32(tokens), 1}
 	c.Bounds["y"] = sumBound(units * 32)
 	return c

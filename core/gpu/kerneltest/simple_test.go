@@ -1,6 +1,7 @@
 package kerneltest_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -64,11 +65,13 @@ func addCase(r *rand.Rand, c kerneltest.Case, n, tokens int) kerneltest.Case {
 
 func TestRMSNorm(t *testing.T) {
 	r := random(t)
-	for _, w := range widths {
-		c := build(t, kernels.Spec{Name: "rmsnorm", Params: map[string]uint32{"W": w}})
+	for i, row := range pairs(len(widths), 3) {
+		out := []string{"put", "add", "scaled"}[row[1]]
+		w := widths[row[0]]
+		c := build(t, kernels.Spec{Name: "rmsnorm", Choices: map[string]string{"out": out}, Params: map[string]uint32{"W": w}})
 		for _, n := range []int{1, 3, int(w), int(w) + 1, 32 * (1 + r.IntN(90))} {
 			for _, size := range []float64{0, 1e-12, 1, 1e12} { // eps decides, or the values do
-				check(t, "rmsnorm", rmsNormCase(r, c, n, size))
+				t.Run(fmt.Sprint(i, c.Kernel.Name, n, size), func(t *testing.T) { check(t, "rmsnorm", rmsNormCase(r, c, n, size)) })
 			}
 		}
 	}
@@ -83,8 +86,75 @@ func rmsNormCase(r *rand.Rand, c kerneltest.Case, n int, size float64) kerneltes
 		x[i] *= size
 	}
 	c.Memory["x"], c.Memory["nw"] = kerneltest.F32(x), kerneltest.F32(normal(r, n))
+	has := slots(c)
+	if has["res"] {
+		c.Memory["res"] = kerneltest.F32(normal(r, n*tokens))
+	}
+	if has["factor"] {
+		c.Memory["factor"] = kerneltest.F32(normal(r, 1))
+	}
 	c.Memory["y"] = kerneltest.Output(program.Elem_F32, n*tokens)
 	c.Grid = [3]uint32{uint32(tokens), 1, 1}
-	c.Bounds["y"] = fewBound
+	c.Bounds["y"] = kerneltest.Bound{NMSE: fewBound.NMSE, Max: fewBound.Max, Rms: 0.1} // a sum may cancel
+	return c
+}
+
+func TestGate(t *testing.T) {
+	r := random(t)
+	for i, row := range pairs(len(widths), 2, 2) {
+		c := build(t, kernels.Spec{Name: "gate", Choices: map[string]string{"out": choice(row[1], "put", "add")},
+			Params: map[string]uint32{"W": widths[row[0]], "EACH": uint32(row[2])}})
+		for j := range 8 {
+			t.Run(fmt.Sprint(i, c.Kernel.Name, j), func(t *testing.T) { check(t, "gate", gateCase(r, c, j)) })
+		}
+	}
+}
+
+// gateCase has gates from far below to far above zero: exp overflows, and the gate is 0 or 1.
+func gateCase(r *rand.Rand, c kerneltest.Case, i int) kerneltest.Case {
+	c = fresh(c)
+	w, tokens := int(c.Kernel.Params["W"]), pick(r, 1, 4)
+	width, groups := pick(r, 1, 3, w, 128), pick(r, 1, 2, 7)
+	gates := 1
+	if c.Kernel.Params["EACH"] == 1 {
+		gates = width
+	}
+	off, step := r.IntN(5), gates+r.IntN(4)
+	row := off + groups*step + r.IntN(3)
+	g := normal(r, tokens*row)
+	for j := range g {
+		g[j] *= []float64{1, 30, 1e4, 3e38}[i%4] / 5
+	}
+	for name, v := range map[string]int{"n": width * groups, "width": width, "g_row": row, "g_off": off, "g_step": step} {
+		c.Constants[name] = uint32(v)
+	}
+	c.Memory["x"], c.Memory["g"] = kerneltest.F32(normal(r, tokens*width*groups)), kerneltest.F32(g)
+	if slots(c)["res"] {
+		c.Memory["res"] = kerneltest.F32(normal(r, tokens*width*groups))
+	}
+	c.Memory["y"] = kerneltest.Output(program.Elem_F32, tokens*width*groups)
+	c.Grid = [3]uint32{uint32((width*groups + w - 1) / w), uint32(tokens), 1}
+	c.Bounds["y"] = kerneltest.Bound{NMSE: fewBound.NMSE, Max: fewBound.Max, Rms: 0.1}
+	return c
+}
+
+func TestScale(t *testing.T) {
+	r := random(t)
+	for _, w := range widths {
+		c := build(t, kernels.Spec{Name: "scale", Params: map[string]uint32{"W": w}})
+		for _, n := range []int{1, int(w) + 1, 32 * (1 + r.IntN(60))} {
+			check(t, "scale", scaleCase(r, c, n, pick(r, 1, 5)))
+		}
+	}
+}
+
+func scaleCase(r *rand.Rand, c kerneltest.Case, n, tokens int) kerneltest.Case {
+	c = fresh(c)
+	w := int(c.Kernel.Params["W"])
+	c.Constants["n"] = uint32(n)
+	c.Memory["x"], c.Memory["factor"] = kerneltest.F32(normal(r, n*tokens)), kerneltest.F32(normal(r, 1))
+	c.Memory["y"] = kerneltest.Output(program.Elem_F32, n*tokens)
+	c.Grid = [3]uint32{uint32((n + w - 1) / w), uint32(tokens), 1}
+	c.Bounds["y"] = kerneltest.Bound{NMSE: 1e-14, Max: 1e-6} // one rounding
 	return c
 }
