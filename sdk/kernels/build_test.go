@@ -29,6 +29,7 @@ var allChoices = map[string]map[string][]string{
 	"expert_matmul_pair": {"tile": {"lanes", "shared"}, "act": {"silu", "gelu"}},
 	"moe_sum":            {"out": {"put", "add"}},
 	"attn_chunk":         {"kv": {"f16", "f32"}, "chunk": {"lanes", "shared"}},
+	"delta_rule":         {"decay": {"head", "channel"}},
 }
 
 // allSlots is every weight slot of each kernel.

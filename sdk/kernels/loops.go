@@ -107,6 +107,11 @@ var loopsOf = map[string]func(l *loops) float64{
 	"expert_matmul_pair": tileLoops(2),
 	"moe_sum":            func(l *loops) float64 { return loop(l.c("top_k"), 0) },
 	"attn_chunk":         attnChunkLoops,
+	"conv":               convLoops,
+	"delta_rule":         deltaLoops,
+	"gated_norm": func(l *loops) float64 {
+		return 2*shared(l.c("d"), l.p("W"), 0) + loop(l.p("W"), 0)
+	},
 	"matvec": func(l *loops) float64 {
 		return l.norm() + l.dots() + l.teamSums()
 	},

@@ -37,6 +37,9 @@ var refs = map[string]program.Ref{
 	"expert_matmul":      refExpertMatmul,
 	"expert_matmul_pair": refExpertMatmulPair,
 	"moe_sum":            refMoESum,
+	"conv":               refConv,
+	"delta_rule":         refDeltaRule,
+	"gated_norm":         refGatedNorm,
 	"attn_chunk":         refAttnChunk,
 }
 

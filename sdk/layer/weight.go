@@ -20,7 +20,7 @@ func (m *matrix) band(i int) *program.Binding {
 	return &program.Binding{At: &program.Binding_Weight{Weight: &program.WeightBand{Weight: uint32(m.index), Band: uint32(i)}}}
 }
 
-// matrix asks for tensors of cols values a row, rows in all, stacked.
+// matrix asks for tensors of cols values a row, rows in all, stacked; one of one dim is a row.
 func (e *Encoder) matrix(cols, rows int, names ...string) *matrix {
 	have := 0
 	for _, name := range names {
@@ -29,14 +29,14 @@ func (e *Encoder) matrix(cols, rows int, names ...string) *matrix {
 		case t == nil:
 			e.fail("tensor %s is missing: want [%d, …]", name, cols)
 			return nil
-		case len(t.Dims) != 2 || t.Dims[0] != uint64(cols):
+		case len(t.Dims) < 1 || len(t.Dims) > 2 || t.Dims[0] != uint64(cols):
 			e.fail("tensor %s: have shape %s, want [%d, …]", name, shapeOf(t), cols)
 			return nil
-		case t.Dims[1] > uint64(rows-have):
+		case rowsOf(t) > uint64(rows-have):
 			e.fail("tensor %s: have shape %s, want [%d, %d]", name, shapeOf(t), cols, rows-have)
 			return nil
 		}
-		have += int(t.Dims[1])
+		have += int(rowsOf(t))
 		if !e.matrixType(t) {
 			return nil
 		}
@@ -53,6 +53,14 @@ func (e *Encoder) matrix(cols, rows int, names ...string) *matrix {
 	return &matrix{index: i, placed: placed, label: stackLabel(names)}
 }
 
+// rowsOf is how many rows a matrix has: a tensor of one dim is one row.
+func rowsOf(t *program.Tensor) uint64 {
+	if len(t.Dims) < 2 {
+		return 1
+	}
+	return t.Dims[1]
+}
+
 // matrixType checks that kernels can read a tensor as a matrix.
 func (e *Encoder) matrixType(t *program.Tensor) bool {
 	if _, ok := ggml.Form(typeOf(t)); !ok {
@@ -66,26 +74,33 @@ func (e *Encoder) matrixType(t *program.Tensor) bool {
 	return true
 }
 
-// vector binds a tensor of n values in all, as f32.
-func (e *Encoder) vector(n int, name string) *program.Binding {
-	t := e.source.tensor(name)
-	if t == nil {
-		e.fail("tensor %s is missing: want %d values", name, n)
-		return nil
-	}
-	have := uint64(1)
-	for _, d := range t.Dims {
-		have *= d
+// vector binds tensors of n values in all, one after the other, as f32.
+func (e *Encoder) vector(n int, names ...string) *program.Binding {
+	have := uint64(0)
+	for _, name := range names {
+		t := e.source.tensor(name)
+		if t == nil {
+			e.fail("tensor %s is missing: want %d values", name, n)
+			return nil
+		}
+		values := uint64(1)
+		for _, d := range t.Dims {
+			values *= d
+		}
+		if have += values; have > uint64(n) || len(names) == 1 && have < uint64(n) {
+			e.fail("tensor %s: have shape %s, want %d values", name, shapeOf(t), uint64(n)-(have-values))
+			return nil
+		}
+		if !slices.Contains([]ggml.Type{ggml.F32, ggml.F16, ggml.BF16}, typeOf(t)) {
+			e.fail("tensor %s: have type %v, want F32, F16 or BF16", name, typeOf(t))
+			return nil
+		}
 	}
 	if have != uint64(n) {
-		e.fail("tensor %s: have shape %s, want %d values", name, shapeOf(t), n)
+		e.fail("tensors %s: have %d values in all, want %d", strings.Join(names, ", "), have, n)
 		return nil
 	}
-	if !slices.Contains([]ggml.Type{ggml.F32, ggml.F16, ggml.BF16}, typeOf(t)) {
-		e.fail("tensor %s: have type %v, want F32, F16 or BF16", name, typeOf(t))
-		return nil
-	}
-	i, _, err := e.source.weight(&program.Weight{Name: name, Tensors: []string{name}, Use: program.Use_VECTOR})
+	i, _, err := e.source.weight(&program.Weight{Name: stackName(names), Tensors: names, Use: program.Use_VECTOR})
 	if err != nil {
 		e.fail("%w", err)
 		return nil

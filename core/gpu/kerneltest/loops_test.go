@@ -76,6 +76,10 @@ func countedCases(t *testing.T, r *rand.Rand) []kerneltest.Case {
 			countedTopK(topKCase(r, mk("topk", map[string]uint32{"E": e, "K": k, "W": w}, "score", []string{"sigmoid", "softmax"}[i]), "normal")),
 			shortConvCase(r, mk("shortconv", map[string]uint32{"TAPS": uint32(3 + i), "W": w}), 1+r.IntN(9)),
 			addCase(r, mk("add", nil), 50, 2),
+			convCase(r, mk("conv", map[string]uint32{"TAPS": uint32(3 + i), "W": 64, "LANES": uint32(1 + 7*i)}), 8*(1+r.IntN(4))), // whole runs
+			deltaCase(r, build(t, deltaSpec("head", 96, deltaShapes[i])), 1+r.IntN(30)),
+			deltaCase(r, build(t, deltaSpec("channel", 32, deltaShapes[i])), 1+r.IntN(30)),
+			gatedNormCase(r, mk("gated_norm", map[string]uint32{"W": w}), 96),
 			gateCase(r, mk("gate", nil, "out", "put"), i),
 			scaleCase(r, mk("scale", nil), 50, 2),
 			rmsNormCase(r, mk("rmsnorm", map[string]uint32{"W": w}, "out", "add"), 1+r.IntN(500), 1))
