@@ -21,7 +21,7 @@ var allChoices = map[string]map[string][]string{
 	"attn_split":  {"kv": {"f16", "f32"}},
 	"rmsnorm":     {"out": {"put", "add", "scaled"}},
 	"gate":        {"out": {"put", "add"}},
-	"topk":        {"score": {"sigmoid", "softmax"}},
+	"topk":        {"score": {"sigmoid", "softmax"}, "weight": {"plain", "scaled"}},
 
 	"matmul":             {"tile": {"lanes", "shared"}, "out": {"put", "add"}},
 	"matmul_pair":        {"tile": {"lanes", "shared"}, "act": {"silu", "gelu"}},

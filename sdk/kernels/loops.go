@@ -152,7 +152,7 @@ var loopsOf = map[string]func(l *loops) float64{
 		if l.kernel.GetParams()["NORM"] == 1 {
 			weight = loop(k, 0)
 		}
-		return scores + shared(e, w, 0) + loop(k, loop(w, 0)+shared(e, w, 0)) + shared(k, w, weight)
+		return scores + l.groups() + shared(e, w, 0) + loop(k, loop(w, 0)+shared(e, w, 0)) + shared(k, w, weight)
 	},
 	"add":   func(*loops) float64 { return 0 },
 	"gate":  func(*loops) float64 { return 0 },
@@ -185,6 +185,15 @@ func (l *loops) dots() float64 {
 
 // teamSums is what a lane does of the team's R sums.
 func (l *loops) teamSums() float64 { return shared(l.p("R"), l.p("L"), loop(l.p("L"), 0)) }
+
+// groups is lib/groups.wgsl, nothing where there is one group.
+func (l *loops) groups() float64 {
+	e, n, w := l.p("E"), l.p("GROUPS"), l.p("W")
+	if n == 1 {
+		return 0
+	}
+	return shared(n, w, loop(e/n, 0)) + shared(n, w, loop(n, 0)) + shared(e, w, 0)
+}
 
 // rounds is N times the best of a workgroup's candidates, with every candidate better than those before it.
 func (l *loops) rounds(candidates float64) float64 {

@@ -100,14 +100,14 @@ func put(c *program.Call, i int, v float64) {
 
 // glu is the gated activation; gelu tells the tanh form from silu, limit > 0 clamps (bailingmoe3).
 func glu(c *program.Call, gate, up float64) float64 {
+	act := gate / (1 + math.Exp(-gate))
 	if c.Param("GELU") == 1 {
-		return 0.5 * gate * (1 + math.Tanh(math.Sqrt(2/math.Pi)*gate*(1+0.044715*gate*gate))) * up
+		act = 0.5 * gate * (1 + math.Tanh(math.Sqrt(2/math.Pi)*gate*(1+0.044715*gate*gate)))
 	}
-	s := gate / (1 + math.Exp(-gate))
 	if limit := c.F32("limit"); limit > 0 {
-		return min(s, limit) * max(-limit, min(limit, up))
+		return min(act, limit) * max(-limit, min(limit, up))
 	}
-	return s * up
+	return act * up
 }
 
 func refMatvec(c *program.Call) {
@@ -129,8 +129,8 @@ func refPair(c *program.Call) {
 	for t := range int(c.Grid[1]) {
 		x := activations(c, t)
 		for row := range rows {
-			g := dot(c, "gate", "gate", c.Planes("gate"), row, x)
-			u := dot(c, "up", "up", c.Planes("up"), row, x)
+			g := dot(c, "gate", "gate", c.Planes("gate"), int(c.U32("gate_row0"))+row, x)
+			u := dot(c, "up", "up", c.Planes("up"), int(c.U32("up_row0"))+row, x)
 			c.Store("y", t*stride+off+row, glu(c, g, u))
 		}
 	}
@@ -208,59 +208,4 @@ func refScale(c *program.Call) {
 	for i := range int(c.Grid[1]) * int(c.U32("n")) {
 		put(c, i, c.Values("x")[i])
 	}
-}
-
-// refTopK follows the spec's Routing section: rank is softmax(r), or sigmoid(r) + bias.
-func refTopK(c *program.Call) {
-	e, k := int(c.Param("E")), int(c.Param("K"))
-	for t := range int(c.Grid[0]) {
-		prob, rank := scores(c, c.Values("r")[t*e:(t+1)*e])
-		var sum float64
-		picks := make([]int, k)
-		for i := range picks {
-			best := -1
-			for j := range rank {
-				if !slices.Contains(picks[:i], j) && (best < 0 || above(rank[j], rank[best])) {
-					best = j
-				}
-			}
-			picks[i] = best
-			sum += prob[best]
-		}
-		f := c.F32("scale")
-		if c.Param("NORM") == 1 {
-			f /= max(sum, 6.103515625e-5)
-		}
-		for i, p := range picks {
-			c.Store("picks", t*k+i, float64(p))
-			c.Store("pw", t*k+i, prob[p]*f)
-		}
-	}
-}
-
-// above is lib/order.wgsl's order: NaN lies below all numbers.
-func above(a, b float64) bool { return a > b || !math.IsNaN(a) && math.IsNaN(b) }
-
-// scores gives each expert's probability and the rank it is picked by.
-func scores(c *program.Call, r []float64) (prob, rank []float64) {
-	prob, rank = make([]float64, len(r)), make([]float64, len(r))
-	if c.Has("bias") {
-		for i, v := range r {
-			prob[i] = 1 / (1 + math.Exp(-v))
-			rank[i] = prob[i] + c.Values("bias")[i]
-		}
-		return prob, rank
-	}
-	m, sum := r[0], 0.0
-	for _, v := range r {
-		m = max(m, v)
-	}
-	for _, v := range r {
-		sum += math.Exp(v - m)
-	}
-	for i, v := range r {
-		prob[i] = math.Exp(v-m) / sum
-		rank[i] = prob[i]
-	}
-	return prob, rank
 }

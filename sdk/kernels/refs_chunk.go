@@ -17,8 +17,8 @@ func refMatmulPair(c *program.Call) {
 	for t := range int(c.Step.T) {
 		x := activations(c, t)
 		for row := range rows {
-			g := dot(c, "gate", "gate", c.Planes("gate"), row, x)
-			u := dot(c, "up", "up", c.Planes("up"), row, x)
+			g := dot(c, "gate", "gate", c.Planes("gate"), int(c.U32("gate_row0"))+row, x)
+			u := dot(c, "up", "up", c.Planes("up"), int(c.U32("up_row0"))+row, x)
 			c.Store("y", t*stride+off+row, glu(c, g, u))
 		}
 	}

@@ -17,16 +17,17 @@ type realShape struct {
 	hidden, vocab, widest             uint32 // widest: the longest row of any matrix
 	heads, kvHeads, headDim, window   uint32
 	experts, topK, expertFF, convTaps uint32
+	groups                            uint32 // of experts
 }
 
 var realShapes = []realShape{
-	{"qwen35moe 35B", 2048, 248320, 4096, 16, 2, 256, 0, 256, 8, 512, 0},
-	{"qwen35moe 397B", 4096, 248320, 8192, 32, 2, 256, 0, 512, 10, 1024, 0},
-	{"gemma4 sliding", 2816, 262144, 4096, 16, 8, 256, 1024, 128, 8, 704, 0},
-	{"gemma4 full", 2816, 262144, 8192, 16, 2, 512, 0, 128, 8, 704, 0},
-	{"lfm2moe 24B", 2048, 65536, 11776, 32, 8, 64, 0, 64, 4, 1536, 3},
-	{"lfm2moe 8B", 2048, 65536, 7168, 32, 8, 64, 0, 32, 4, 1792, 3},
-	{"bailingmoe3 flash", 2560, 157184, 6144, 32, 32, 192, 0, 512, 8, 768, 4},
+	{"qwen35moe 35B", 2048, 248320, 4096, 16, 2, 256, 0, 256, 8, 512, 0, 0},
+	{"qwen35moe 397B", 4096, 248320, 8192, 32, 2, 256, 0, 512, 10, 1024, 0, 0},
+	{"gemma4 sliding", 2816, 262144, 4096, 16, 8, 256, 1024, 128, 8, 704, 0, 0},
+	{"gemma4 full", 2816, 262144, 8192, 16, 2, 512, 0, 128, 8, 704, 0, 0},
+	{"lfm2moe 24B", 2048, 65536, 11776, 32, 8, 64, 0, 64, 4, 1536, 3, 0},
+	{"lfm2moe 8B", 2048, 65536, 7168, 32, 8, 64, 0, 32, 4, 1792, 3, 0},
+	{"bailingmoe3 flash", 2560, 157184, 6144, 32, 32, 192, 0, 512, 8, 768, 4, 8},
 }
 
 const longestContext, longestChunk = 262144, 4096
@@ -76,7 +77,7 @@ func dispatches(t *testing.T, m realShape, d device) []dispatched {
 		{"conv", map[string]uint32{"TAPS": taps, "W": d.width}, nil, ""},
 		{"delta_rule", map[string]uint32{"D": 128, "TB": 8, "W": 32}, nil, ""},
 		{"gated_norm", width, map[string]uint32{"d": 128}, ""},
-		{"topk", with(width, "E", m.experts, "K", m.topK), nil, ""},
+		{"topk", with(width, "E", m.experts, "K", m.topK, "GROUPS", max(1, m.groups), "USED", max(1, m.groups/2)), nil, ""},
 		{"add", width, nil, ""},
 		{"gate", width, nil, ""},
 		{"scale", width, nil, ""},

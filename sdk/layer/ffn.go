@@ -2,6 +2,7 @@ package layer
 
 import (
 	"maps"
+	"math"
 
 	"github.com/sluicehost/sluice/sdk/kernels"
 	"github.com/sluicehost/sluice/sdk/program"
@@ -16,40 +17,55 @@ const (
 	GELU Activation = "gelu" // tanh form
 )
 
-// GatedFFN is a feed-forward block: down(act(gate·x) ⊙ up·x). The three names are tensors of
-// the block, [width, FF] twice and [FF, width]; of routed experts, with a third dim.
+// GatedFFN is a feed-forward block: down(act(gate·x) ⊙ up·x). Gate and Up are tensors of the
+// block of shape [width, FF]; GateUp, used where the block has it, is both in one, [width, 2·FF],
+// gate rows first. Down is [FF, width]. Routed experts have a third dim each. Types may differ.
 type GatedFFN struct {
-	Gate, Up, Down string
-	FF             int
-	Act            Activation
-	Limit          float64 // clamp of the activation and of up; 0 is none
+	Gate, Up string
+	GateUp   string
+	Down     string
+	FF       int
+	Act      Activation
+	Limit    float64 // min(act, Limit) ⊙ clamp(up, ±Limit); 0 is none
+}
+
+// fused reports whether the block has gate and up in one tensor.
+func (l *Layer) fused(f GatedFFN) bool { return f.GateUp != "" && l.Has(f.GateUp) }
+
+// checkFFN refuses what is no feed-forward block.
+func (l *Layer) checkFFN(f GatedFFN) bool {
+	switch {
+	case f.FF < 1 || f.FF > math.MaxInt32/2:
+		l.fail("blk.%d: feed-forward: have a width of %d, want 1 to %d", l.number, f.FF, math.MaxInt32/2)
+	case !(f.Limit >= 0) || math.IsInf(f.Limit, 0):
+		l.fail("blk.%d: feed-forward: have a clamp at %v, want one above 0, or 0 for none", l.number, f.Limit)
+	default:
+		return true
+	}
+	return false
 }
 
 // FFN is the dense block f on x, which may be a norm.
 func (l *Layer) FFN(x *Value, f GatedFFN) *Value {
-	gate, up := l.matrix(x.width, f.FF, l.prefix+f.Gate), l.matrix(x.width, f.FF, l.prefix+f.Up)
 	y := l.scratch("ffn", f.FF)
-	if gate == nil || up == nil {
-		return l.Linear(y, x.width, f.Down)
+	if !l.checkFFN(f) {
+		return l.scratch("ffn", x.width)
 	}
-	if !sameBands(gate.placed, up.placed) {
-		l.fail("tensors %s and %s: have unlike types, want one type: no kernel reads such a pair yet", gate.label, up.label)
-	}
-	for i, b := range gate.placed.GetBands() {
-		o := l.pair(gate.placed.Bands[i], x)
-		o.label = gate.label + "+up"
-		o.spec.typed("gate", b.Type).typed("up", b.Type).choose("act", string(f.Act))
-		o.binds["gate"], o.binds["up"], o.binds["y"] = at(gate.band(i)), at(up.band(i)), write(y)
-		maps.Copy(o.consts, consts{"gate": planes(b), "up": planes(up.placed.Bands[i]), "rows": uint32(b.Rows), "units": uint32(x.width / 32),
-			"y_stride": uint32(f.FF), "y_off": uint32(b.Row0), "limit": f.Limit})
+	for _, p := range l.pairs(x.width, f) {
+		o := l.pair(p.rows, x)
+		o.label = p.label
+		o.spec.typed("gate", p.gate.Type).typed("up", p.up.Type).choose("act", string(f.Act))
+		o.binds["gate"], o.binds["up"], o.binds["y"] = at(p.gate.binding), at(p.up.binding), write(y)
+		maps.Copy(o.consts, consts{"gate": planes(p.gate.Band), "gate_row0": uint32(p.gate.row0), "up": planes(p.up.Band), "up_row0": uint32(p.up.row0),
+			"rows": uint32(p.rows), "units": uint32(x.width / 32), "y_stride": uint32(f.FF), "y_off": uint32(p.row), "limit": f.Limit})
 		l.emit(o)
 	}
 	return l.Linear(y, x.width, f.Down)
 }
 
-// pair is the first half of a gated FFN for one band of its two weights, without them.
-func (e *Encoder) pair(b *program.Band, x *Value) *op {
-	rows, units := int(b.Rows), x.width/32
+// pair is the first half of a gated FFN for some rows of its two weights, without them.
+func (e *Encoder) pair(rows int, x *Value) *op {
+	units := x.width / 32
 	if e.many() {
 		x = e.plain(x)
 		t := kernels.MatmulTile(e.limits, 2*rows, units).Pair()
@@ -62,16 +78,51 @@ func (e *Encoder) pair(b *program.Band, x *Value) *op {
 	return o.input(x)
 }
 
-// sameBands reports whether two weights are cut and typed alike.
-func sameBands(a, b *program.Placed) bool {
-	if len(a.GetBands()) != len(b.GetBands()) {
-		return false
+// bandRows are rows of a band, from row0 of it on.
+type bandRows struct {
+	*program.Band
+	binding *program.Binding
+	row0    int
+}
+
+// pairRows are rows of a gated FFN whose gate rows lie in one band, and their up rows too.
+type pairRows struct {
+	label     string
+	row, rows int // of the result
+	gate, up  bandRows
+}
+
+// pairs cuts a gated FFN where a band of its gate or of its up ends. The bands depend on types and on the device's
+// bindings, and in a fused tensor one may hold the last gate rows and the first up rows.
+func (l *Layer) pairs(width int, f GatedFFN) (out []pairRows) {
+	var gate, up *matrix
+	upRow0, both := 0, ""
+	if l.fused(f) {
+		gate = l.matrix(width, 2*f.FF, l.prefix+f.GateUp)
+		up, upRow0 = gate, f.FF
+	} else {
+		gate, up = l.matrix(width, f.FF, l.prefix+f.Gate), l.matrix(width, f.FF, l.prefix+f.Up)
+		both = "+up"
 	}
-	for i, x := range a.GetBands() {
-		y := b.GetBands()[i]
-		if x.Type != y.Type || x.Row0 != y.Row0 || x.Rows != y.Rows {
-			return false
+	if gate == nil || up == nil {
+		return nil
+	}
+	for row := 0; row < f.FF; {
+		g, gateLeft := gate.from(row)
+		u, upLeft := up.from(upRow0 + row)
+		n := min(gateLeft, upLeft, f.FF-row)
+		out = append(out, pairRows{label: gate.label + both, row: row, rows: n, gate: g, up: u})
+		row += n
+	}
+	return out
+}
+
+// from finds a row of the matrix, and how many of its band there are from it on.
+func (m *matrix) from(row int) (b bandRows, left int) {
+	for i, band := range m.placed.GetBands() {
+		if at := row - int(band.Row0); at >= 0 && at < int(band.Rows) {
+			return bandRows{Band: band, binding: m.band(i), row0: at}, int(band.Rows) - at
 		}
 	}
-	return true
+	panic("BUG: a weight's bands don't hold all of its rows")
 }

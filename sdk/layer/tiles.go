@@ -8,7 +8,7 @@ import (
 // expertTiles emits the experts of many tokens: per wave, tiles of (token, pick) pairs that
 // share an expert, a row of dn per pair; then, once, each token's sum in pick order. So
 // neither waves nor tiles change a result.
-func (l *Layer) expertTiles(x *Value, f GatedFFN, rec *program.PlacedRecord, act, pw, y *Value) {
+func (l *Layer) expertTiles(x *Value, f GatedFFN, rec *expertBands, act, pw, y *Value) {
 	k := l.source.model().GetTopK()
 	dn := l.scratch("dn", int(k)*y.width)
 	l.emit(l.tilePair(x, f, rec, act))
@@ -27,34 +27,30 @@ func (l *Layer) expertTiles(x *Value, f GatedFFN, rec *program.PlacedRecord, act
 }
 
 // tile is one expert kernel by tiles t, without its operands.
-func (l *Layer) tile(name, label string, t kernels.Tile, rows, units int, rec *program.PlacedRecord, y *Value) *op {
+func (l *Layer) tile(name, label string, t kernels.Tile, rows, units int, rec *expertBands, y *Value) *op {
 	l.out.program.TileRows = uint32(t.BT)
 	return &op{
 		label:  l.prefix + label,
 		spec:   spec(name).tiled(t),
-		consts: consts{"rows": uint32(rows), "units": uint32(units), "stride": uint32(rec.Stride / 16)},
+		consts: consts{"rows": uint32(rows), "units": uint32(units), "stride": rec.stride},
 		binds: binds{"bank": bank(), "pairs": table(program.Table_PAIRS), "tiles": table(program.Table_TILES),
 			"residency": table(program.Table_RESIDENCY), "y": write(y)},
 		grid: []*program.Term{groups(rows, t.BR), {N: program.Var_G}},
 	}
 }
 
-func (l *Layer) tilePair(x *Value, f GatedFFN, rec *program.PlacedRecord, act *Value) *op {
-	gate, up := rec.Parts[0].Bands[0], rec.Parts[1].Bands[0]
+func (l *Layer) tilePair(x *Value, f GatedFFN, rec *expertBands, act *Value) *op {
 	o := l.tile("expert_matmul_pair", "experts.gate+up", kernels.ExpertTile(l.limits, x.width/32).Pair(), f.FF, x.width/32, rec, act)
-	o.spec.typed("gate", gate.Type).typed("up", up.Type).choose("act", string(f.Act))
-	o.consts["gate"], o.consts["up"] = planes(gate), planes(up)
-	o.consts["gate_row0"], o.consts["up_row0"] = uint32(0), uint32(0)
-	o.consts["top_k"], o.consts["limit"] = l.source.model().GetTopK(), f.Limit
+	rec.glu(o, f)
+	o.consts["top_k"] = l.source.model().GetTopK()
 	o.binds["x"] = read(l.plain(x))
 	return o
 }
 
-func (l *Layer) tileDown(f GatedFFN, rec *program.PlacedRecord, act, dn *Value, width int) *op {
-	down := rec.Parts[2].Bands[0]
+func (l *Layer) tileDown(f GatedFFN, rec *expertBands, act, dn *Value, width int) *op {
 	o := l.tile("expert_matmul", "experts.down", kernels.ExpertTile(l.limits, f.FF/32), width, f.FF/32, rec, dn)
-	o.spec.typed("down", down.Type)
-	o.consts["down"] = planes(down)
+	o.spec.typed("down", rec.down.Type)
+	o.consts["down"] = planes(rec.down)
 	o.binds["act"] = read(act)
 	return o
 }

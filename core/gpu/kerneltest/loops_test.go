@@ -73,7 +73,8 @@ func countedCases(t *testing.T, r *rand.Rand) []kerneltest.Case {
 			mergeCase(r, mk("attn_merge", map[string]uint32{"HD": hd, "W": w, "PARTS": uint32(1 + i)}), 4+5*i))
 		e, k := uint32(512), pick[uint32](r, 1, 3, 8)
 		out = append(out,
-			countedTopK(topKCase(r, mk("topk", map[string]uint32{"E": e, "K": k, "W": w}, "score", []string{"sigmoid", "softmax"}[i]), "normal")),
+			countedTopK(topKCase(r, mk("topk", map[string]uint32{"E": e, "K": k, "GROUPS": []uint32{1, 32}[i], "USED": []uint32{1, 8}[i], "W": w},
+				"score", []string{"sigmoid", "softmax"}[i], "weight", "plain"), "normal")),
 			shortConvCase(r, mk("shortconv", map[string]uint32{"TAPS": uint32(3 + i), "W": w}), 1+r.IntN(9)),
 			addCase(r, mk("add", nil), 50, 2),
 			convCase(r, mk("conv", map[string]uint32{"TAPS": uint32(3 + i), "W": 64, "LANES": uint32(1 + 7*i)}), 8*(1+r.IntN(4))), // whole runs

@@ -6,3 +6,8 @@ fn order_key(bits: u32) -> u32 {
   if (size == 0u) { return 0x80000000u; }
   return select(~bits, bits | 0x80000000u, bits == size);
 }
+
+// The value of a key that is a number's.
+fn keyed_value(key: u32) -> f32 {
+  return bitcast<f32>(select(~key, key & 0x7fffffffu, key >= 0x80000000u));
+}

@@ -1,9 +1,9 @@
-// p = sigmoid(r); experts are picked by p + bias.
+// p = sigmoid(logit); experts are picked by p + bias.
 @group(0) @binding(0) var<storage, read> bias: array<f32>;
 
 fn scores_of(t: u32, lid: u32) {
   for (var e = lid; e < E; e += W) {
-    let p = 1.0 / (1.0 + exp(-r[t * E + e]));
+    let p = 1.0 / (1.0 + exp(-logit(t, e)));
     prob[e] = p;
     rank[e] = order_key(bitcast<u32>(p + bias[e]));
   }
