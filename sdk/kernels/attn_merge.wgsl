@@ -1,6 +1,6 @@
 // Joins the runs of attn_split or attn_chunk for each token t: y[head] = Σ_run exp(m_run - M) · values_run /
 // Σ_run exp(m_run - M) · sum_run, M = max m_run, over ceil(min(pos0 + t + 1, window) / KEYS) runs (all positions where window is 0).
-// part is [run][T][head][HD + 2], y [rows][heads · HD]. Grid: heads, PARTS, T.
+// part is [run][T][head][HD + 2], HD the width of a value, y [rows][heads · HD]. Grid: heads, PARTS, T.
 struct Constants { heads: u32, window: u32 }
 @group(0) @binding(0) var<uniform> c: Constants;
 //!include lib/step.wgsl

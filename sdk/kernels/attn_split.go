@@ -20,24 +20,35 @@ type AttnSplit struct {
 // NewAttnSplit is the shape for heads query heads of headDim values over kvHeads KV heads. A KV head's
 // query heads share a workgroup as far as its memory goes: one head of 512 values needs 2.5 KiB.
 func NewAttnSplit(l *program.Limits, heads, kvHeads, headDim int) (AttnSplit, error) {
-	const most = 16 // each invocation has registers for a workgroup's heads
-	if kvHeads < 1 || heads < 1 || heads%kvHeads != 0 || headDim < 2 || headDim%2 != 0 {
-		return AttnSplit{}, fmt.Errorf("kernels: attn_split: have %d heads of %d values over %d KV heads, want an even size, and heads a multiple of KV heads",
-			heads, headDim, kvHeads)
+	return newAttnSplit(l, heads, kvHeads, headDim, headDim)
+}
+
+// NewLatentSplit is the shape for heads query heads over one latent of keyDim values, of which the first valueDim are
+// the value: kc and vc are one cache.
+func NewLatentSplit(l *program.Limits, heads, keyDim, valueDim int) (AttnSplit, error) {
+	return newAttnSplit(l, heads, 1, keyDim, valueDim)
+}
+
+// newAttnSplit is for values of valueDim in rows of keyDim.
+func newAttnSplit(l *program.Limits, heads, kvHeads, keyDim, valueDim int) (AttnSplit, error) {
+	const most, widest = 16, 1 << 16 // each invocation has registers for a workgroup's heads; no size overflows
+	if kvHeads < 1 || heads < 1 || heads%kvHeads != 0 || valueDim < 2 || keyDim < valueDim || keyDim > widest || (keyDim|valueDim)%2 != 0 {
+		return AttnSplit{}, fmt.Errorf("kernels: attn_split: have %d heads with keys of %d and values of %d over %d KV heads, want even sizes, keys no shorter than values, and heads a multiple of KV heads",
+			heads, keyDim, valueDim, kvHeads)
 	}
 	all := heads / kvHeads
-	bytes := func(g int) uint32 { return uint32(4 * g * (headDim + splitKeys)) }
+	bytes := func(g int) uint64 { return 4 * uint64(g) * uint64(keyDim+splitKeys) }
 	cuts := 1
-	for cuts < all && (all%cuts != 0 || all/cuts > most || bytes(all/cuts) > l.GetWorkgroupBytes()) {
+	for cuts < all && (all%cuts != 0 || all/cuts > most || bytes(all/cuts) > uint64(l.GetWorkgroupBytes())) {
 		cuts++
 	}
 	g := all / cuts
-	if have := l.GetWorkgroupBytes(); bytes(g) > have {
-		return AttnSplit{}, fmt.Errorf("kernels: attn_split: have %d bytes of workgroup memory, want %d for heads of %d values", have, bytes(g), headDim)
+	if have := l.GetWorkgroupBytes(); bytes(g) > uint64(have) {
+		return AttnSplit{}, fmt.Errorf("kernels: attn_split: have %d bytes of workgroup memory, want %d for keys of %d values", have, bytes(g), keyDim)
 	}
-	hd := uint32(headDim)
-	return AttnSplit{Run: splitKeys, Groups: kvHeads * cuts, partValue: uint64(heads * (headDim + 2)), Params: map[string]uint32{
-		"HD": hd, "G": uint32(g), "CUTS": uint32(cuts), "KEYS": splitKeys, "GHD": uint32(g) * hd, "GKEYS": uint32(g) * splitKeys}}, nil
+	hd := uint32(keyDim)
+	return AttnSplit{Run: splitKeys, Groups: kvHeads * cuts, partValue: uint64(heads) * uint64(valueDim+2), Params: map[string]uint32{
+		"HD": hd, "VD": uint32(valueDim), "VROW": hd, "G": uint32(g), "CUTS": uint32(cuts), "KEYS": splitKeys, "GHD": uint32(g) * hd, "GKEYS": uint32(g) * splitKeys}}, nil
 }
 
 // Grid is that of attn_split: parts of KV heads, runs, tokens. A window of 0 is none.

@@ -1,12 +1,15 @@
 // One token's attention over a run of KEYS cached positions: for each query head the greatest score m, the sum of
 // exp(score - m), and the values weighted so. A workgroup has G query heads; CUTS workgroups share a KV head. attn_merge joins the runs. No score leaves the workgroup.
-// q is [rows][kv_heads · CUTS · G · HD]; kc, vc [row][kv_heads · HD]; part [run][head][HD + 2]: m, sum, values.
+// q is [rows][kv_heads · CUTS · G · HD]; kc [row][kv_heads · HD]; vc [row][kv_heads · VROW], a value being the first VD of VROW
+// (so that a value may be a part of its key, in one cache); part [run][head][VD + 2]: m, sum, values.
 // Keys seen: the last min(S, window) positions (all where window is 0). Grid: kv_heads · CUTS, ceil(keys seen / KEYS).
 struct Constants { kv_heads: u32, window: u32, scale: f32 }
 @group(0) @binding(0) var<uniform> c: Constants;
 //!include lib/step.wgsl
 //!choose kv f16 f32
 override HD: u32 = 64u;
+override VD: u32 = 64u;
+override VROW: u32 = 64u;
 override G: u32 = 4u;
 override CUTS: u32 = 1u;
 override KEYS: u32 = 128u;
@@ -20,11 +23,11 @@ override GKEYS: u32 = 512u; // G · KEYS
 var<workgroup> qs: array<f32, GHD>;
 var<workgroup> scores: array<f32, GKEYS>;
 
-// Where the cache holds position pos of this KV head, in pairs of elements.
+// Where the caches hold position pos of this KV head: a key or value begins at that · (HD or VROW).
 fn cache_at(pos: u32, kvh: u32) -> u32 {
   var row = pos;
   if (c.window > 0u) { row = pos % (c.window + step.chunk); }
-  return (row * c.kv_heads + kvh) * (HD / 2u);
+  return row * c.kv_heads + kvh;
 }
 
 @compute @workgroup_size(W)
@@ -42,7 +45,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
   for (var i = lid; i < GHD; i += W) { qs[i] = q[((step.row0 + t) * heads + head0) * HD + i] * c.scale; }
   workgroupBarrier();
   for (var j = lid; j < keys; j += W) {
-    let at = cache_at(first + j, kvh);
+    let at = cache_at(first + j, kvh) * (HD / 2u);
     var s: array<f32, G>;
     for (var g = 0u; g < G; g++) { s[g] = 0.0; }
     for (var i = 0u; i < HD / 2u; i++) {
@@ -61,20 +64,20 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
       scores[g * KEYS + j] = p;
       sum += p;
     }
-    let o = ((wg.y * step.T + t) * heads + head0 + g) * (HD + 2u);
+    let o = ((wg.y * step.T + t) * heads + head0 + g) * (VD + 2u);
     part[o] = m;
     part[o + 1u] = sum;
   }
   workgroupBarrier();
-  for (var i = lid; i < HD / 2u; i += W) {
+  for (var i = lid; i < VD / 2u; i += W) {
     var acc: array<vec2<f32>, G>;
     for (var g = 0u; g < G; g++) { acc[g] = vec2<f32>(0.0); }
     for (var j = 0u; j < keys; j++) {
-      let v = kv_unpack(vc[cache_at(first + j, kvh) + i]);
+      let v = kv_unpack(vc[cache_at(first + j, kvh) * (VROW / 2u) + i]);
       for (var g = 0u; g < G; g++) { acc[g] += scores[g * KEYS + j] * v; }
     }
     for (var g = 0u; g < G; g++) {
-      let o = ((wg.y * step.T + t) * heads + head0 + g) * (HD + 2u) + 2u + 2u * i;
+      let o = ((wg.y * step.T + t) * heads + head0 + g) * (VD + 2u) + 2u + 2u * i;
       part[o] = acc[g].x;
       part[o + 1u] = acc[g].y;
     }

@@ -30,11 +30,12 @@ var allChoices = map[string]map[string][]string{
 	"moe_sum":            {"out": {"put", "add"}},
 	"attn_chunk":         {"kv": {"f16", "f32"}, "chunk": {"lanes", "shared"}},
 	"delta_rule":         {"decay": {"head", "channel"}},
+	"matmul_heads":       {"tile": {"lanes", "shared"}},
 }
 
 // allSlots is every weight slot of each kernel.
 var allSlots = map[string][]string{"matvec": {"w"}, "pair": {"gate", "up"}, "expert_pair": {"gate", "up"}, "expert_down": {"down"},
-	"matmul": {"w"}, "matmul_pair": {"gate", "up"}, "expert_matmul": {"down"}, "expert_matmul_pair": {"gate", "up"}}
+	"matvec_heads": {"w"}, "matmul_heads": {"w"}, "matmul": {"w"}, "matmul_pair": {"gate", "up"}, "expert_matmul": {"down"}, "expert_matmul_pair": {"gate", "up"}}
 
 // specs is every form of a kernel, apart from params, with weights of type t.
 func specs(name string, t ggml.Type) []Spec {

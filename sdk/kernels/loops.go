@@ -112,6 +112,9 @@ var loopsOf = map[string]func(l *loops) float64{
 	"gated_norm": func(l *loops) float64 {
 		return 2*shared(l.c("d"), l.p("W"), 0) + loop(l.p("W"), 0)
 	},
+	"latent":       latentLoops,
+	"matvec_heads": matvecHeadsLoops,
+	"matmul_heads": matmulHeadsLoops,
 	"matvec": func(l *loops) float64 {
 		return l.norm() + l.dots() + l.teamSums()
 	},
@@ -132,7 +135,7 @@ var loopsOf = map[string]func(l *loops) float64{
 		g, pairs, w := loop(l.p("G"), 0), math.Floor(l.p("HD")/2), l.p("W")
 		keys := min(l.p("KEYS"), l.seen())
 		return shared(l.p("GHD"), w, 0) + shared(keys, w, g+loop(pairs, g)+g) +
-			shared(l.p("G"), w, loop(keys-1, 0)+loop(keys, 0)) + shared(pairs, w, g+loop(keys, g)+g)
+			shared(l.p("G"), w, loop(keys-1, 0)+loop(keys, 0)) + shared(math.Floor(l.p("VD")/2), w, g+loop(keys, g)+g)
 	},
 	"attn_merge": func(l *loops) float64 {
 		w, runs := l.p("W"), math.Ceil(l.seen()/l.p("KEYS"))

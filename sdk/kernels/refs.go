@@ -41,6 +41,10 @@ var refs = map[string]program.Ref{
 	"delta_rule":         refDeltaRule,
 	"gated_norm":         refGatedNorm,
 	"attn_chunk":         refAttnChunk,
+
+	"latent":       refLatent,
+	"matvec_heads": refMatvecHeads,
+	"matmul_heads": refMatmulHeads,
 }
 
 // norm is x / sqrt(mean(x²) + eps) · w; a nil w stands for ones.

@@ -61,7 +61,7 @@ func refHeads(c *program.Call) {
 }
 
 func refAttnSplit(c *program.Call) {
-	hd, g, keys := int(c.Param("HD")), int(c.Param("G")*c.Param("CUTS")), int(c.Param("KEYS"))
+	hd, vd, g, keys := int(c.Param("HD")), int(c.Param("VD")), int(c.Param("G")*c.Param("CUTS")), int(c.Param("KEYS"))
 	kv := int(c.U32("kv_heads"))
 	heads := kv * g
 	for t := range int(c.Grid[2]) {
@@ -72,7 +72,7 @@ func refAttnSplit(c *program.Call) {
 			for h := range heads {
 				q := c.Values("q")[((int(c.Step.Row0)+t)*heads+h)*hd:][:hd]
 				m, sum, values := softmaxRun(c, q, first, min(first+keys, end), kv, h/g)
-				o := ((run*int(c.Step.T)+t)*heads + h) * (hd + 2)
+				o := ((run*int(c.Step.T)+t)*heads + h) * (vd + 2)
 				c.Store("part", o, m)
 				c.Store("part", o+1, sum)
 				for i, v := range values {
@@ -96,6 +96,7 @@ func seenBy(c *program.Call, t int) int {
 // score m, Σ exp(score - m), and Σ exp(score - m) · v.
 func softmaxRun(c *program.Call, q []float64, first, last, kvHeads, kvHead int) (m, sum float64, values []float64) {
 	hd, scale := len(q), c.F32("scale")
+	vd, row := int(c.Param("VD")), int(c.Param("VROW"))
 	score := make([]float64, last-first)
 	m = math.Inf(-1)
 	for j := range score {
@@ -105,11 +106,11 @@ func softmaxRun(c *program.Call, q []float64, first, last, kvHeads, kvHead int) 
 		}
 		m = max(m, score[j])
 	}
-	values = make([]float64, hd)
+	values = make([]float64, vd)
 	for j := range score {
 		p := math.Exp(score[j] - m)
 		sum += p
-		v := c.Values("vc")[(ringRow(c, first+j)*kvHeads+kvHead)*hd:][:hd]
+		v := c.Values("vc")[(ringRow(c, first+j)*kvHeads+kvHead)*row:][:vd]
 		for i := range values {
 			values[i] += p * v[i]
 		}

@@ -83,7 +83,8 @@ func refMoESum(c *program.Call) {
 
 // refAttnChunk walks the same tiles: their rows share the runs' starts.
 func refAttnChunk(c *program.Call) {
-	hd, g, qr, run := int(c.Param("HD")), int(c.Param("G")), int(c.Param("QR")), int(c.Param("RUN"))
+	hd, vd := int(c.Param("HD")), int(c.Param("VD"))
+	g, qr, run := int(c.Param("G")), int(c.Param("QR")), int(c.Param("RUN"))
 	kv := int(c.U32("kv_heads"))
 	rows := int(c.Step.T) * g
 	for r := range rows {
@@ -95,8 +96,8 @@ func refAttnChunk(c *program.Call) {
 			last := min(start+(n+1)*run, newest+1)
 			for kvh := range kv {
 				h := kvh*g + r%g
-				o := ((n*int(c.Step.T)+t)*kv*g + h) * (hd + 2)
-				m, sum, values := -3e38, 0.0, make([]float64, hd)
+				o := ((n*int(c.Step.T)+t)*kv*g + h) * (vd + 2)
+				m, sum, values := -3e38, 0.0, make([]float64, vd)
 				if first < last {
 					q := c.Values("q")[((int(c.Step.Row0)+t)*kv*g+h)*hd:][:hd]
 					m, sum, values = softmaxRun(c, q, first, last, kv, kvh)

@@ -89,6 +89,7 @@ func dispatches(t *testing.T, m realShape, d device) []dispatched {
 	}
 	c := map[string]uint32{"vocab": top.Vocab, "chunk": top.Chunk}
 	list = append(list, chunkDispatches(m, d.limits)...)
+	list = append(list, latentDispatches(d)...)
 	return append(list, dispatched{"topn", top.First.Params, c, ""}, dispatched{"topn_merge", top.Merge.Params, c, ""})
 }
 

@@ -64,12 +64,15 @@ func laneLoops(rows, units float64) float64 {
 
 // tileLoops is that of a many-token kernel whose tiles have rows rows per row of the result.
 func tileLoops(rows float64) func(l *loops) float64 {
-	return func(l *loops) float64 {
-		if _, shared := l.kernel.GetParams()["Q"]; shared {
-			return loop(l.c("units"), 0)
-		}
-		return laneLoops(min(l.p("TR"), rows*l.c("rows")), l.c("units"))
+	return func(l *loops) float64 { return tilePasses(l, rows*l.c("rows")) }
+}
+
+// tilePasses is that of tiles over rows rows.
+func tilePasses(l *loops, rows float64) float64 {
+	if _, shared := l.kernel.GetParams()["Q"]; shared {
+		return loop(l.c("units"), 0)
 	}
+	return laneLoops(min(l.p("TR"), rows), l.c("units"))
 }
 
 // sharedTile is lib/tile_shared.wgsl for slots columns of results, or fewer where its arrays would not fit.

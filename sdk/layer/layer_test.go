@@ -231,7 +231,24 @@ func TestErrors(t *testing.T) {
 		"too many rows": {func(e *layer.Encoder) { l := e.Layer(0); finish(e, l.Linear(e.Embed("embd", 1), 32, "a")) }, "tensor blk.0.a: have shape [64, 64], want [64, 32]"},
 		"vector":        {func(e *layer.Encoder) { l := e.Layer(0); finish(e, l.RMSNorm(e.Embed("embd", 1), "router", 1)) }, "tensor blk.0.router: have shape [64, 4], want 64 values"},
 		"embedding":     {func(e *layer.Encoder) { finish(e, e.Embed("blk.0.a", 1)) }, "tensor blk.0.a: have shape [64, 64], want [64, 96]"},
-		"odd rope":      {func(e *layer.Encoder) { e.RopeTable("r", 7, 1e4, ""); finish(e, e.Embed("embd", 1)) }, "rope r: have 7 rotated dims"},
+		"latent sizes": {func(e *layer.Encoder) {
+			l, x := e.Layer(0), e.Embed("embd", 1)
+			finish(e, l.Latent(x, x, layer.Latent{Heads: 2, Rank: 32, Nope: 24, Rot: 8, Value: 32}))
+		}, "blk.0: latent attention: have 2 heads of 24 + 8 values over a latent of 32"},
+		"latent rope": {func(e *layer.Encoder) {
+			l, x := e.Layer(0), e.Embed("embd", 1)
+			finish(e, l.Latent(x, x, layer.Latent{Heads: 2, Rank: 32, Nope: 32, Rot: 8, Value: 32}))
+		}, "blk.0: latent attention: have rotations of 0 dims, want 8"},
+		"latent rows": {func(e *layer.Encoder) {
+			l, x := e.Layer(0), e.Embed("embd", 1)
+			finish(e, l.Latent(x, x, layer.Latent{Heads: 2, Rank: 32, Nope: 32, Rot: 8, Value: 32, Rope: e.RopeTable("r", 8, 1e4, "")}))
+		}, "blk.0: latent attention: have 64 values of q and 64 of kv, want 80 and at least 40"},
+		"head matrix": {func(e *layer.Encoder) {
+			l, x := e.Layer(0), e.Embed("embd", 1)
+			q := l.Linear(x, 64, "a")
+			finish(e, l.Latent(q, x, layer.Latent{Heads: 1, Rank: 32, Nope: 32, Rot: 32, Value: 32, KeyUp: "gate", ValueUp: "none", Rope: e.RopeTable("r", 32, 1e4, "")}))
+		}, "tensor blk.0.gate: have shape [64, 32, 4], want [32, 32, 1]"},
+		"odd rope": {func(e *layer.Encoder) { e.RopeTable("r", 7, 1e4, ""); finish(e, e.Embed("embd", 1)) }, "rope r: have 7 rotated dims"},
 		"expert shape": {func(e *layer.Encoder) {
 			l := e.Layer(0)
 			bad := routed

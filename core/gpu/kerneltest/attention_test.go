@@ -114,12 +114,13 @@ var (
 func TestAttnSplit(t *testing.T) {
 	r := random(t)
 	sizes := [][3]uint32{{16, 1, 1}, {16, 16, 1}, {32, 3, 1}, {64, 4, 2}, {80, 2, 1}, {128, 8, 1}, {256, 8, 1}, {256, 2, 8}, {512, 8, 1}, {512, 4, 2},
-		{512, 1, 3}, {256, 16, 1}}
+		{512, 1, 3}, {256, 16, 1}, {576, 8, 4}}
 	axes := []int{len(sizes), 2, 2}
 	for i, row := range also(r, 4, pairs(axes...), axes...) {
 		hd, g, cuts, kv := sizes[row[0]][0], sizes[row[0]][1], sizes[row[0]][2], choice(row[1], "f16", "f32")
+		vd := hd - pick[uint32](r, 0, 8, 6) // less than a key: the value is a part of it
 		c := build(t, kernels.Spec{Name: "attn_split", Choices: map[string]string{"kv": kv}, Params: map[string]uint32{
-			"HD": hd, "G": g, "CUTS": cuts, "KEYS": 128, "W": []uint32{16, 128}[row[2]], "GHD": g * hd, "GKEYS": g * 128}})
+			"HD": hd, "VD": vd, "VROW": hd, "G": g, "CUTS": cuts, "KEYS": 128, "W": []uint32{16, 128}[row[2]], "GHD": g * hd, "GKEYS": g * 128}})
 		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
 			for j := range 3 {
 				check(t, "attn_split "+kv, splitCase(r, c, kv, 3*i+j))
@@ -146,8 +147,8 @@ func splitCase(r *rand.Rand, c kerneltest.Case, kv string, i int) kerneltest.Cas
 	c.Constants["scale"] = sharp / float64(hd)
 	c.Memory["q"] = after(row0*heads*hd, normal(r, heads*hd))
 	c.Memory["kc"] = cache(r, kv, p, seen, kvHeads*hd)
-	c.Memory["vc"] = cache(r, kv, p, seen, kvHeads*hd)
-	c.Memory["part"] = kerneltest.Output(program.Elem_F32, (runs+1)*heads*(hd+2))
+	c.Memory["vc"] = cache(r, kv, p, seen, kvHeads*int(c.Kernel.Params["VROW"]))
+	c.Memory["part"] = kerneltest.Output(program.Elem_F32, (runs+1)*heads*(int(c.Kernel.Params["VD"])+2))
 	c.Grid = [3]uint32{uint32(kvHeads * cuts), uint32(runs), 1}
 	c.Bounds["part"] = softmaxBound
 	if sharp > 1 {

@@ -29,7 +29,7 @@ func countedChunk(t *testing.T, r *rand.Rand) []kerneltest.Case {
 			expertMatmulPairCase(r, pair("expert_matmul_pair"), x.Pair(), full, to))
 	}
 	for _, l := range chunkForms {
-		a, c := attnChunk(t, l, 4, 1, 16, 64, "f32")
+		a, c := attnChunk(t, l, 4, 1, 24, 16, 64, "f32")
 		out = append(out, attnChunkCase(r, c, a, "f32", 1, 1, 20)) // at position 300: full runs
 	}
 	return out

@@ -69,7 +69,7 @@ func countedCases(t *testing.T, r *rand.Rand) []kerneltest.Case {
 		hd, g, w := pick[uint32](r, 16, 64, 80), pick[uint32](r, 1, 3, 8), pick(r, widths...)
 		out = append(out,
 			headsCase(r, mk("heads", map[string]uint32{"HD": hd, "ROT": pick(r, hd, hd/4*2), "W": w}, "kv", "f16"), "f16", 6+i),
-			splitCase(r, mk("attn_split", map[string]uint32{"HD": hd, "G": g, "GHD": g * hd, "GKEYS": g * 128, "W": w}, "kv", "f32"), "f32", 2+3*i),
+			splitCase(r, mk("attn_split", map[string]uint32{"HD": hd, "VD": hd - 8*uint32(i), "VROW": hd, "G": g, "CUTS": 1 + uint32(i), "GHD": g * hd, "GKEYS": g * 128, "W": w}, "kv", "f32"), "f32", 2+3*i),
 			mergeCase(r, mk("attn_merge", map[string]uint32{"HD": hd, "W": w, "PARTS": uint32(1 + i)}), 4+5*i))
 		e, k := uint32(512), pick[uint32](r, 1, 3, 8)
 		out = append(out,
@@ -86,7 +86,7 @@ func countedCases(t *testing.T, r *rand.Rand) []kerneltest.Case {
 			rmsNormCase(r, mk("rmsnorm", map[string]uint32{"W": w}, "out", "add"), 1+r.IntN(500), 1))
 		out = append(out, countedTopN(t, r, []*program.Limits{{Cpu: true}, {}}[i])...)
 	}
-	return append(out, countedChunk(t, r)...)
+	return append(append(out, countedChunk(t, r)...), countedLatent(t, r)...)
 }
 
 // countedTopK gives the first invocation the best experts: it offers anew in each round.

@@ -1,6 +1,6 @@
 // A chunk's attention on a software device: each of W lanes has four query rows, eight dims at a time are dotted with 32 keys,
 // whose scores stay in a private array; the weighted values gather in part. See lib/tile_lanes.wgsl for why.
-// Loops run at most RUN / 32 · (2 · HD / 8 · 34 + 68) times.
+// Loops run at most RUN / 32 · ((HD + VD) / 8 · 34 + 68) times.
 override W: u32 = 8u;
 override QR: u32 = 32u; // 4 · W
 const KB: u32 = 32u;
@@ -21,7 +21,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
   var sum = vec4<f32>(0.0);
   var s: array<vec4<f32>, 32>; // by key, a component per row
   if (range.x >= range.y) {
-    for (var i = 1u; i < HD / 2u + 1u; i++) { put4(row, o + vec4<u32>(i), vec4<f32>(0.0), vec4<f32>(0.0)); }
+    for (var i = 1u; i < VD / 2u + 1u; i++) { put4(row, o + vec4<u32>(i), vec4<f32>(0.0), vec4<f32>(0.0)); }
   }
   for (var b = range.x; b < range.y; b += KB) {
     let n = min(KB, range.y - b);
@@ -30,7 +30,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
       let qa = mat4x4<f32>(q[i.x], q[i.y], q[i.z], q[i.w]);
       let qb = mat4x4<f32>(q[i.x + 1u], q[i.y + 1u], q[i.z + 1u], q[i.w + 1u]);
       for (var j = 0u; j < n; j++) {
-        let k = cache_at(b + j, kvh) + 4u * d;
+        let k = key_at(b + j, kvh) + 4u * d;
         let t = vec4<f32>(kv_unpack(kc[k]), kv_unpack(kc[k + 1u])) * qa + vec4<f32>(kv_unpack(kc[k + 2u]), kv_unpack(kc[k + 3u])) * qb;
         s[j] = select(s[j], vec4<f32>(0.0), d == 0u) + t;
       }
@@ -50,7 +50,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
       s[j] = p;
       sum += p;
     }
-    for (var d = 0u; d < HD / 8u; d++) {
+    for (var d = 0u; d < VD / 8u; d++) {
       let i = o + vec4<u32>(1u + 4u * d);
       var v0 = vec4<f32>(0.0); // dims 8 d to 8 d + 7, a component per row
       var v1 = vec4<f32>(0.0);
@@ -61,7 +61,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
       var v6 = vec4<f32>(0.0);
       var v7 = vec4<f32>(0.0);
       for (var j = 0u; j < n; j++) {
-        let k = cache_at(b + j, kvh) + 4u * d;
+        let k = value_at(b + j, kvh) + 4u * d;
         let a = vec4<f32>(kv_unpack(vc[k]), kv_unpack(vc[k + 1u]));
         let e = vec4<f32>(kv_unpack(vc[k + 2u]), kv_unpack(vc[k + 3u]));
         let p = s[j];

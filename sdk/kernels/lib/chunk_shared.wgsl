@@ -3,7 +3,7 @@
 // values pass through, and each invocation sums 4 rows × 4 dims of them. Steps are written out as in lib/tile_shared.wgsl.
 override W: u32 = 256u;
 override QR: u32 = 64u;
-override VALUES: u32 = 4u; // HD / 16, rounded up to a multiple of 4; HD is at most 512
+override VALUES: u32 = 4u; // VD / 16, rounded up to a multiple of 4; VD is at most 512
 const KB: u32 = 32u;
 var<workgroup> rows: array<array<vec4<f32>, 17>, 32>;    // queries [dim][row / 4], then values [key][dim / 4]
 var<workgroup> keys: array<array<vec2<f32>, 17>, 32>;    // [dim][key / 2]
@@ -56,7 +56,7 @@ fn share_query(wg: vec3<u32>, i: u32, d: u32) {
 fn share_key(wg: vec3<u32>, i: u32, d: u32, b: u32, end: u32) {
   let pair = d * 16u + i % 16u;
   var v = vec2<f32>(0.0);
-  if (pair < HD / 2u) { v = kv_unpack(kc[cache_at(min(b + i / 16u, end - 1u), wg.x) + pair]); }
+  if (pair < HD / 2u) { v = kv_unpack(kc[key_at(min(b + i / 16u, end - 1u), wg.x) + pair]); }
   let k = i % 16u * 2u;
   let j = i / 16u;
   keys[k][j / 2u][j % 2u] = v.x;
@@ -67,7 +67,7 @@ fn share_key(wg: vec3<u32>, i: u32, d: u32, b: u32, end: u32) {
 fn share_value(wg: vec3<u32>, i: u32, e: u32, b: u32, end: u32) {
   let pair = e * 32u + i % 32u;
   var v = vec2<f32>(0.0);
-  if (pair < HD / 2u) { v = kv_unpack(vc[cache_at(min(b + i / 32u, end - 1u), wg.x) + pair]); }
+  if (pair < VD / 2u) { v = kv_unpack(vc[value_at(min(b + i / 32u, end - 1u), wg.x) + pair]); }
   let p = i % 32u;
   rows[i / 32u][p / 2u][p % 2u * 2u] = v.x;
   rows[i / 32u][p / 2u][p % 2u * 2u + 1u] = v.y;
@@ -140,13 +140,13 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
     }
     if (lid % 4u == 0u) { rescale[own / 4u][own % 4u] = old; }
     values(wg, lid, 0u, b, range.y);
-    if (HD > 64u) { values(wg, lid, 1u, b, range.y); }
-    if (HD > 128u) { values(wg, lid, 2u, b, range.y); }
-    if (HD > 192u) { values(wg, lid, 3u, b, range.y); }
-    if (HD > 256u) { values(wg, lid, 4u, b, range.y); }
-    if (HD > 320u) { values(wg, lid, 5u, b, range.y); }
-    if (HD > 384u) { values(wg, lid, 6u, b, range.y); }
-    if (HD > 448u) { values(wg, lid, 7u, b, range.y); }
+    if (VD > 64u) { values(wg, lid, 1u, b, range.y); }
+    if (VD > 128u) { values(wg, lid, 2u, b, range.y); }
+    if (VD > 192u) { values(wg, lid, 3u, b, range.y); }
+    if (VD > 256u) { values(wg, lid, 4u, b, range.y); }
+    if (VD > 320u) { values(wg, lid, 5u, b, range.y); }
+    if (VD > 384u) { values(wg, lid, 6u, b, range.y); }
+    if (VD > 448u) { values(wg, lid, 7u, b, range.y); }
   }
   workgroupBarrier();
   quarter[own][lid % 4u] = sum;
@@ -160,13 +160,13 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
     if (r <= last_row()) {
       let o = part_at(wg.z, r, wg.x) + 1u;
       put_values(o, 0u, i);
-      if (HD > 64u) { put_values(o, 1u, i); }
-      if (HD > 128u) { put_values(o, 2u, i); }
-      if (HD > 192u) { put_values(o, 3u, i); }
-      if (HD > 256u) { put_values(o, 4u, i); }
-      if (HD > 320u) { put_values(o, 5u, i); }
-      if (HD > 384u) { put_values(o, 6u, i); }
-      if (HD > 448u) { put_values(o, 7u, i); }
+      if (VD > 64u) { put_values(o, 1u, i); }
+      if (VD > 128u) { put_values(o, 2u, i); }
+      if (VD > 192u) { put_values(o, 3u, i); }
+      if (VD > 256u) { put_values(o, 4u, i); }
+      if (VD > 320u) { put_values(o, 5u, i); }
+      if (VD > 384u) { put_values(o, 6u, i); }
+      if (VD > 448u) { put_values(o, 7u, i); }
     }
   }
 }
@@ -174,7 +174,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
 // Writes the invocation's dims from 64 e of its row i.
 fn put_values(o: u32, e: u32, i: u32) {
   let d = 64u * e + 4u * tn;
-  if (d < HD) {
+  if (d < VD) {
     part[o + d / 2u] = vec2<f32>(acc[4u * e][i], acc[4u * e + 1u][i]);
     part[o + d / 2u + 1u] = vec2<f32>(acc[4u * e + 2u][i], acc[4u * e + 3u][i]);
   }
