@@ -30,7 +30,9 @@ type GatedFFN struct {
 }
 
 // fused reports whether the block has gate and up in one tensor.
-func (l *Layer) fused(f GatedFFN) bool { return f.GateUp != "" && l.Has(f.GateUp) }
+func (l *Layer) fused(f GatedFFN) bool {
+	return f.GateUp != "" && (f.Gate == "" || l.Has(f.GateUp))
+}
 
 // checkFFN refuses what is no feed-forward block.
 func (l *Layer) checkFFN(f GatedFFN) bool {
@@ -39,6 +41,8 @@ func (l *Layer) checkFFN(f GatedFFN) bool {
 		l.fail("blk.%d: feed-forward: have a width of %d, want 1 to %d", l.number, f.FF, math.MaxInt32/2)
 	case !(f.Limit >= 0) || math.IsInf(f.Limit, 0):
 		l.fail("blk.%d: feed-forward: have a clamp at %v, want one above 0, or 0 for none", l.number, f.Limit)
+	case f.GateUp != "" && f.Gate != "" && !l.Has(f.GateUp) && !l.Has(f.Gate):
+		l.fail("tensor %s%s is missing, and so is %s%s: want one of them", l.prefix, f.Gate, l.prefix, f.GateUp)
 	default:
 		return true
 	}

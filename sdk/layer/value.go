@@ -53,7 +53,7 @@ func (e *Encoder) Embed(tensor string, scale float64) *Value {
 		e.fail("tensor %s is missing: want [%d, %d]", tensor, hidden, e.source.model().GetVocab())
 	case len(t.Dims) != 2 || t.Dims[0] != uint64(hidden) || t.Dims[1] != uint64(e.source.model().GetVocab()):
 		e.fail("tensor %s: have shape %s, want [%d, %d]", tensor, shapeOf(t), hidden, e.source.model().GetVocab())
-	default:
+	case e.rowsOf(t, 1):
 		e.source.embed(&program.Embed{Tensor: tensor, Scale: float32(scale)})
 	}
 	v := e.scratch("input", hidden)

@@ -62,13 +62,16 @@ func rowsOf(t *program.Tensor) uint64 {
 }
 
 // matrixType checks that kernels can read a tensor as a matrix.
-func (e *Encoder) matrixType(t *program.Tensor) bool {
+func (e *Encoder) matrixType(t *program.Tensor) bool { return e.rowsOf(t, ggml.UnitSize) }
+
+// rowsOf checks that a tensor's type can be read, and that its rows are whole blocks and a multiple of unit values.
+func (e *Encoder) rowsOf(t *program.Tensor, unit uint64) bool {
 	if _, ok := ggml.Form(typeOf(t)); !ok {
 		e.fail("tensor %s: have type %v, want one that kernels read (%s)", t.Name, typeOf(t), ggml.FormNames())
 		return false
 	}
-	if t.Dims[0]%32 != 0 {
-		e.fail("tensor %s: have rows of %d values, want a multiple of 32", t.Name, t.Dims[0])
+	if unit = max(unit, typeOf(t).BlockSize()); t.Dims[0]%unit != 0 {
+		e.fail("tensor %s: have rows of %d values, want a multiple of %d for type %v: quantize it to another type", t.Name, t.Dims[0], unit, typeOf(t))
 		return false
 	}
 	return true

@@ -20,7 +20,7 @@ func interpret(t *testing.T, a sdk.Architecture, f *File) {
 	p, weights, records, prog := Encode(t, a, f, devices[0].limits, true)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	src := &program.TensorSource{Header: f.Header(), Plan: p, Placed: weights, Records: records, Data: f.random(seed)}
+	src := &program.TensorSource{Header: f.Header(), Plan: p, Placed: weights, Records: records, Data: f.Data(seed)}
 	const tokens = 7
 	run := func(chunk, slots int) [][]float64 {
 		in, err := program.NewInterpreter(p, weights, records, prog, src, kernels.Ref, program.Options{Chunk: uint32(chunk), Outs: tokens, Context: 32, Slots: slots})
@@ -73,24 +73,32 @@ func feed(t *testing.T, s *program.Session, vocab uint32, chunk, n int) [][]floa
 	return out
 }
 
-// random makes the bytes of every tensor: values around 0.3 in size, the same for a seed and name.
-func (f *File) random(seed uint64) func(name string) ([]byte, error) {
+// Data makes the bytes of every tensor: random values around 0.3 in size, the same for a seed and name. The caller must not change them.
+func (f *File) Data(seed uint64) func(name string) ([]byte, error) {
+	made := map[string][]byte{}
 	return func(name string) ([]byte, error) {
-		h := fnv.New64()
-		h.Write([]byte(name))
-		r := rand.New(rand.NewPCG(seed, h.Sum64()))
-		i := slices.IndexFunc(f.tensors, func(x *program.Tensor) bool { return x.Name == name })
-		typ, blocks := ggml.Type(f.tensors[i].Type), uint64(1)
-		for _, d := range f.tensors[i].Dims {
-			blocks *= d
+		if made[name] == nil {
+			made[name] = f.random(seed, name)
 		}
-		blocks /= typ.BlockSize()
-		out := make([]byte, blocks*typ.BlockBytes())
-		for at := 0; at < len(out); at += int(typ.BlockBytes()) {
-			randomBlock(r, typ, out[at:at+int(typ.BlockBytes())])
-		}
-		return out, nil
+		return made[name], nil
 	}
+}
+
+func (f *File) random(seed uint64, name string) []byte {
+	h := fnv.New64()
+	h.Write([]byte(name))
+	r := rand.New(rand.NewPCG(seed, h.Sum64()))
+	i := slices.IndexFunc(f.tensors, func(x *program.Tensor) bool { return x.Name == name })
+	typ, blocks := ggml.Type(f.tensors[i].Type), uint64(1)
+	for _, d := range f.tensors[i].Dims {
+		blocks *= d
+	}
+	blocks /= typ.BlockSize()
+	out := make([]byte, blocks*typ.BlockBytes())
+	for at := 0; at < len(out); at += int(typ.BlockBytes()) {
+		randomBlock(r, typ, out[at:at+int(typ.BlockBytes())])
+	}
+	return out
 }
 
 // randomBlock fills one block until its values are finite and small.
