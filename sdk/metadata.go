@@ -149,6 +149,9 @@ func (m *Metadata) Bools(key string, n int, def ...bool) []bool {
 // list reads an array of at least n values, or a scalar repeated n times. It
 // always returns n values.
 func list[T any](m *Metadata, key, what string, n int, def []T, convert func(*program.Value) (T, bool)) []T {
+	if n > maxList {
+		m.Refuse("key %s.%s: want %d values, one a layer: have room for %d", m.arch, key, n, maxList)
+	}
 	n = max(0, min(n, maxList))
 	want := fmt.Sprintf("%d %s, or one for all", n, what)
 	out, ok := read(m, key, want, len(def) > 0, func(v *program.Value) ([]T, bool) {

@@ -81,16 +81,16 @@ type DeltaRule struct {
 	LowerBound               float64 // KDA's; below 0
 }
 
-// maxDeltaDim is the largest head size that the kernel has: a column of S lies in registers.
-const maxDeltaDim = 128
+// MaxDeltaDim is the largest head size of the delta rule: a column of S lies in registers.
+const MaxDeltaDim = 128
 
 // DeltaRule runs over rows of q | k | v, q and k with KeyHeads heads and v with Heads. The
 // result has Heads · HeadDim values. The session keeps S in blk.N.delta_state.
 func (l *Layer) DeltaRule(qkv *Value, d DeltaRule) *Value {
 	width, decays := d.Heads*d.HeadDim, d.Heads
 	y := l.scratch("delta", max(0, width))
-	if d.HeadDim < 32 || d.HeadDim > maxDeltaDim || d.HeadDim%32 != 0 {
-		l.fail("blk.%d: delta rule: have head size %d, want a multiple of 32 up to %d", l.number, d.HeadDim, maxDeltaDim)
+	if d.HeadDim < 32 || d.HeadDim > MaxDeltaDim || d.HeadDim%32 != 0 {
+		l.fail("blk.%d: delta rule: have head size %d, want a multiple of 32 up to %d", l.number, d.HeadDim, MaxDeltaDim)
 		return y
 	}
 	if d.KeyHeads < 1 || d.Heads < 1 || d.Heads%d.KeyHeads != 0 || qkv.width != width+2*d.KeyHeads*d.HeadDim {
