@@ -53,25 +53,39 @@ func combinations(i int) []combination {
 // goldenModel is a model with its cases.
 type goldenModel struct{ name, gguf, refs string }
 
-// goldenModels are the tiny model and those of the golden folder that have a plugin.
-func goldenModels(t testing.TB) []goldenModel {
+// goldenArchitectures are those with a plugin: each has a tiny model, and files in the golden folder.
+var goldenArchitectures = []string{"lfm2moe", "qwen35moe"}
+
+// goldenModels are the tiny model of each architecture and its files of the golden folder, at most that many.
+func goldenModels(t testing.TB, most int) []goldenModel {
 	t.Helper()
-	models := []goldenModel{{"tiny", tiny, tinyRefs}}
-	folder := filepath.Join(cmp.Or(os.Getenv("SLUICE_GOLDEN"), "../../../shared/golden"), "lfm2moe")
-	found, err := filepath.Glob(filepath.Join(folder, "*.gguf"))
-	switch {
-	case err != nil:
-		t.Fatal(err)
-	case len(found) == 0 && os.Getenv("CI") == "true":
-		t.Fatalf("%s: no golden files there: set SLUICE_GOLDEN", folder)
-	case len(found) == 0:
-		t.Logf("%s: no golden files there (SLUICE_GOLDEN names their folder): the tiny model only", folder)
-	}
-	for _, f := range found {
-		base := strings.TrimSuffix(f, ".gguf")
-		models = append(models, goldenModel{filepath.Base(base), f, base + ".json"})
+	var models []goldenModel
+	for _, arch := range goldenArchitectures {
+		models = append(models, goldenModel{"tiny-" + arch, "../../testdata/models/tiny-" + arch + ".gguf", "../../testdata/models/golden/" + arch + ".json"})
+		folder := filepath.Join(cmp.Or(os.Getenv("SLUICE_GOLDEN"), "../../../shared/golden"), arch)
+		found, err := filepath.Glob(filepath.Join(folder, "*.gguf"))
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case len(found) == 0 && os.Getenv("CI") == "true":
+			t.Fatalf("%s: no golden files there: set SLUICE_GOLDEN", folder)
+		case len(found) == 0:
+			t.Logf("%s: no golden files there (SLUICE_GOLDEN names their folder): the tiny model only", folder)
+		}
+		for _, f := range found[:min(len(found), most)] {
+			base := strings.TrimSuffix(f, ".gguf")
+			models = append(models, goldenModel{arch + "-" + filepath.Base(base), f, base + ".json"})
+		}
 	}
 	return models
+}
+
+// inMatrix is how many golden files of an architecture go through the matrix.
+func inMatrix() int {
+	if os.Getenv(matrixEnv) == "full" {
+		return math.MaxInt
+	}
+	return 1
 }
 
 // TestGoldenMatrix: logits of a short prompt and of 300 tokens are the same bits whatever the pool and the source, within
@@ -79,7 +93,7 @@ func goldenModels(t testing.TB) []goldenModel {
 func TestGoldenMatrix(t *testing.T) {
 	t.Parallel()
 	needGPU(t)
-	for i, m := range goldenModels(t) {
+	for i, m := range goldenModels(t, inMatrix()) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			x := newMatrix(t, m)
@@ -101,7 +115,7 @@ func TestGoldenMatrix(t *testing.T) {
 func TestGoldenVerify(t *testing.T) {
 	t.Parallel()
 	needGPU(t)
-	for _, m := range goldenModels(t) {
+	for _, m := range goldenModels(t, math.MaxInt) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			refs, err := readRefs(m.refs, nil)

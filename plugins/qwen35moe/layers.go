@@ -42,7 +42,7 @@ func (c *config) deltaNet(l *layer.Layer, x *layer.Value) *layer.Value {
 // attention is full attention whose query heads carry a gate on their output.
 func (c *config) attention(l *layer.Layer, x *layer.Value, kvHeads int, rope layer.Rope) *layer.Value {
 	tensors := []string{"attn_q.weight", "attn_k.weight", "attn_v.weight"}
-	if l.Has("attn_qkv.weight") {
+	if l.First("attn_qkv.weight", "attn_q.weight", "attn_k.weight") == "attn_qkv.weight" {
 		tensors = []string{"attn_qkv.weight"}
 	}
 	qkv := l.Linear(x, 2*(c.heads+kvHeads)*c.headDim, tensors...)
@@ -62,7 +62,8 @@ func (c *config) experts(l *layer.Layer, x *layer.Value) *layer.Value {
 	gate := l.Linear(x, 1, "ffn_gate_inp_shexp.weight")
 	shared = l.Gate(shared, gate, layer.Gate{Width: c.facts.Hidden})
 	routed := l.Experts(x, layer.Router{Weight: "ffn_gate_inp.weight", Normalize: true, Scale: 1}, layer.GatedFFN{
-		Gate: "ffn_gate_exps.weight", Up: "ffn_up_exps.weight", Down: "ffn_down_exps.weight", FF: c.expertFF, Act: layer.SiLU,
+		Gate: "ffn_gate_exps.weight", Up: "ffn_up_exps.weight", GateUp: "ffn_gate_up_exps.weight", Down: "ffn_down_exps.weight",
+		FF: c.expertFF, Act: layer.SiLU,
 	})
 	return l.Add(shared, routed)
 }
