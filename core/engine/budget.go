@@ -51,8 +51,14 @@ func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 			b.Table += gpu.Booked(x.size)
 		}
 	}
+	if m.token != nil {
+		for _, x := range m.token.buffers(m.device.Limits().UniformAlign) {
+			b.Table += gpu.Booked(x.size)
+		}
+		b.Staging = gpu.Booked(m.token.logBytes())
+	}
 	picks, logits := m.readbackSizes()
-	b.Staging = gpu.Booked(picks) + gpu.Booked(logits) + uint64(stagingBuffers(o.Readers))*gpu.Booked(m.largestRecord())
+	b.Staging += gpu.Booked(picks) + gpu.Booked(logits) + uint64(stagingBuffers(o.Readers))*gpu.Booked(m.largestRecord())
 	if o.Trace != nil {
 		n, err := m.traceBytes()
 		if err != nil {

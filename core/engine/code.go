@@ -24,6 +24,9 @@ func (m *Model) Kernels() int {
 	if m.topn != nil {
 		n += 2
 	}
+	if m.token != nil {
+		n++
+	}
 	return n
 }
 

@@ -39,6 +39,7 @@ type Options struct {
 	Profile   bool                     // time every dispatch by itself, see Model.Profile
 	Trace     *Trace                   // sees values as steps compute them; may be nil
 	Routed    Routed                   // is told the experts that are picked; may be nil
+	Wait      bool                     // for each layer's routing, rather than resolve it on the GPU
 	Readers   int                      // expert records read at once; 0 is 4
 	Progress  func(done, total uint64) // of the dense upload, in bytes; may be nil
 }
@@ -67,7 +68,8 @@ type Model struct {
 	profile   *profile
 	trace     *tracer
 	routed    Routed
-	topn      *topn // nil where whole rows are read back
+	topn      *topn  // nil where whole rows are read back
+	token     *token // nil where each layer's routing is waited for
 	runner    runner
 	stats     Stats
 	busy      chan struct{} // one step at a time: it owns the scratch
@@ -96,6 +98,9 @@ func Load(ctx context.Context, dev *gpu.Device, h *program.Header, p Planner, op
 	m.suppress = o.Suppress
 	if err := m.planTopN(o.Top); err != nil {
 		return nil, err
+	}
+	if !o.Wait && !o.Profile && o.Trace == nil { // those look at each dispatch
+		m.token = m.planToken()
 	}
 	budget, banks, err := m.budget(o)
 	if err != nil {
@@ -142,6 +147,11 @@ func (m *Model) allocate(ctx context.Context, banks []stream.Bank, suppress []by
 	if err := m.makeRunner(); err != nil {
 		return err
 	}
+	if m.token != nil {
+		if err := m.token.make(m); err != nil {
+			return err
+		}
+	}
 	if o.Profile {
 		if err := m.makeProfile(ctx); err != nil {
 			return err
@@ -184,6 +194,7 @@ func (m *Model) Close() error {
 		m.profile.timer.Release()
 	}
 	m.trace.release()
+	m.token.release()
 	for _, groups := range m.shared {
 		for _, g := range groups {
 			if g != nil {
@@ -201,6 +212,9 @@ func (m *Model) Close() error {
 func (m *Model) Counters(dst []stream.Counters) []stream.Counters {
 	return m.experts.pool.Counters(dst)
 }
+
+// Resident reports whether every expert is on the GPU.
+func (m *Model) Resident() bool { return m.experts.pool.Whole() }
 
 // BytesRead is how much of the model was read from disk so far.
 func (m *Model) BytesRead() int64 { return m.source.BytesRead() }

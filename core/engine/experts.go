@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"sync"
 
 	"github.com/sluicehost/sluice/core/gpu"
 	"github.com/sluicehost/sluice/core/stream"
@@ -27,8 +28,10 @@ type experts struct {
 	index   map[int]uint64 // a layer's place among the MoE layers
 	rows    [][]byte       // the residency table's rows, by index
 	dirty   []bool
-	changes []stream.Change
 	staging *staging
+
+	mapping sync.Mutex // held while the residency table is brought up to date
+	changes []stream.Change
 }
 
 // makeExperts creates the banks and the pool.
@@ -91,12 +94,14 @@ func (x *experts) Load(ctx context.Context, key stream.Key, bank, slot int) erro
 	stride := x.stride[bank]
 	return x.staging.upload(ctx, x.banks[bank], uint64(slot)*stride, stride, func(data []byte) error {
 		return x.model.source.ReadRecord(ctx, key.Layer, key.Expert, data)
-	})
+	}, x.writeMap)
 }
 
-// writeMap brings the residency table up to date; nothing may be uploaded between it and the
-// submit that reads the table.
+// writeMap brings the residency table up to date. It comes before each submit that reads the table, and between the eviction
+// from a slot and the next upload to it: then no submit finds a slot whose record is not the expert's.
 func (x *experts) writeMap() error {
+	x.mapping.Lock()
+	defer x.mapping.Unlock()
 	x.changes = x.pool.Changes(x.changes[:0])
 	for _, c := range x.changes {
 		i := x.index[c.Key.Layer]

@@ -53,6 +53,7 @@ type Stats struct {
 	Steps     int
 	Waves     int // of experts, beyond one a layer and step
 	Readbacks int
+	Stops     int           // layers of one-token steps that waited for an expert
 	GPUWait   time.Duration // waiting for picks and logits
 	DiskWait  time.Duration // waiting for experts to be read and uploaded
 	Upload    time.Duration // bringing records from memory to their slots, all readers together: mostly within DiskWait
@@ -116,6 +117,9 @@ func (m *Model) run(ctx context.Context, s *Session, step program.StepUniform) e
 	}
 	if err := m.writeOuts(step); err != nil {
 		return err
+	}
+	if m.token != nil && step.T == 1 {
+		return m.runToken(ctx, s, step)
 	}
 	m.runner.commands.Reset()
 	defer m.letGo()
@@ -263,19 +267,27 @@ func (m *Model) letGo() {
 // finish sends the rest of a step and reads its logits.
 func (m *Model) finish(ctx context.Context, step program.StepUniform) error {
 	r := &m.runner
-	m.stats.Tokens += int(step.T)
-	m.stats.Steps++
-	if step.O == 0 {
-		return m.submit()
-	}
-	if m.topn != nil {
+	switch {
+	case step.O == 0:
+	case m.topn != nil:
 		m.topn.record(&r.commands, r.logits, step.O)
-	} else {
+	default:
 		r.logits.Copy(&r.commands, 0, m.tables.logits, 0, 4*uint64(step.O)*uint64(r.vocab))
 	}
 	if err := m.submit(); err != nil {
 		return err
 	}
+	return m.readLogits(ctx, step)
+}
+
+// readLogits reads the results of a step that is submitted.
+func (m *Model) readLogits(ctx context.Context, step program.StepUniform) error {
+	m.stats.Tokens += int(step.T)
+	m.stats.Steps++
+	if step.O == 0 {
+		return nil
+	}
+	r := &m.runner
 	data, err := m.wait(ctx, r.logits)
 	if err != nil {
 		return err

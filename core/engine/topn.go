@@ -101,6 +101,11 @@ func (t *topn) record(c *gpu.Commands, r *gpu.Readback, rows uint32) {
 	first, merge := t.op.Grids(rows)
 	c.Dispatch(t.first, t.firstSet, first[0], first[1], first[2])
 	c.Dispatch(t.merge, t.mergeSet, merge[0], merge[1], merge[2])
+	t.copy(c, r, rows)
+}
+
+// copy appends the copies of the results.
+func (t *topn) copy(c *gpu.Commands, r *gpu.Readback, rows uint32) {
 	n := 4 * uint64(rows) * uint64(t.op.N)
 	r.Copy(c, t.readIDs, t.topIDs, 0, n)
 	r.Copy(c, t.readLogits, t.topLogits, 0, n)

@@ -34,6 +34,8 @@ type entry struct {
 	load    *load  // while it is loaded
 	mark    uint64 // equal to bank.mark: asked for, not yet taken
 	changed bool   // listed in bank.changed
+	uses    uint64 // times it was asked for, over evictions
+	guessed bool   // resident because of a guess, and not asked for since
 }
 
 func newBank(index int, c Bank, policy Policy, counters int) *bank {

@@ -76,6 +76,40 @@ func (p *Pool) Ensure(ctx context.Context, layer int, experts []int) (Pins, erro
 	return Pins{pool: p, set: set, use: set.use}, nil
 }
 
+// Used books experts that a token used without an Ensure, because all were resident when it looked: as hits, and as uses
+// that the policy learns of. Some may have been evicted since.
+func (p *Pool) Used(layer int, experts []int) {
+	at, err := p.find(layer, experts)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, x := range experts {
+		at.bank.policy.Touch(at.first + x)
+		p.wanted(&at.bank.entries[at.first+x], &p.counters[at.counters])
+	}
+	p.counters[at.counters].Hits += int64(len(experts))
+}
+
+// Found books n hits of a layer while all is resident, when no policy needs to know which.
+func (p *Pool) Found(layer, n int) {
+	at, err := p.find(layer, nil)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counters[at.counters].Hits += int64(n)
+}
+
+// Whole reports whether every expert of every layer is resident, which then stays so.
+func (p *Pool) Whole() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.absent == 0
+}
+
 // find returns the place of a layer after checking the experts' numbers.
 func (p *Pool) find(layer int, experts []int) (place, error) {
 	if layer < 0 || layer >= len(p.places) || p.places[layer].bank == nil {
@@ -156,6 +190,7 @@ func (p *Pool) take(at place, experts []int) *pinSet {
 			e.mark = 0
 			b.policy.Touch(id)
 			c.count(there, e.load != nil)
+			p.wanted(e, c)
 		}
 	}
 	for i, id := range set.ids {
@@ -164,7 +199,7 @@ func (p *Pool) take(at place, experts []int) *pinSet {
 		}
 		e := &b.entries[id]
 		if e.load == nil {
-			p.start(b, id)
+			p.start(b, id, false)
 		}
 		b.pin(id)
 		set.loads[i], set.slots[i] = e.load, e.load.slot

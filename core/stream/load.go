@@ -9,10 +9,12 @@ var errUnwanted = errors.New("no call waits for it any more")
 
 // load is one record on its way into a slot, which it owns until it ends.
 type load struct {
-	bank *bank
-	id   int
-	slot int
-	next *load // in the queue
+	bank  *bank
+	id    int
+	slot  int
+	guess bool  // no Ensure has asked for it
+	keep  bool  // a guess that DropGuesses leaves in the queue
+	next  *load // in a queue
 	// done is closed at the end; err is written before, under the lock.
 	done chan struct{}
 	err  error
@@ -41,31 +43,85 @@ func (q *loadQueue) pop() *load {
 	return l
 }
 
-// start gives an absent id a slot, evicting if need be, and queues its load.
-func (p *Pool) start(b *bank, id int) {
+// remove takes l out, where it is in the queue.
+func (q *loadQueue) remove(l *load) bool {
+	var last *load
+	for x := q.head; x != nil; last, x = x, x.next {
+		if x != l {
+			continue
+		}
+		if last == nil {
+			q.head = x.next
+		} else {
+			last.next = x.next
+		}
+		if q.tail == x {
+			q.tail = last
+		}
+		x.next = nil
+		return true
+	}
+	return false
+}
+
+// start gives an absent id a slot, evicting if need be, and queues its load: a guess behind all that calls wait for.
+func (p *Pool) start(b *bank, id int, guess bool) *load {
 	if len(b.free) == 0 {
-		victim := b.evict()
-		p.counters[b.counters+victim/b.experts].Evictions++
+		p.evict(b)
 	}
 	last := len(b.free) - 1
-	l := &load{bank: b, id: id, slot: b.free[last], done: make(chan struct{})}
+	l := &load{bank: b, id: id, slot: b.free[last], guess: guess, done: make(chan struct{})}
 	b.free = b.free[:last]
 	b.entries[id].load = l
-	p.queue.push(l)
+	if guess {
+		p.guesses.push(l)
+	} else {
+		p.queue.push(l)
+	}
 	if p.reading < p.readers {
 		p.reading++
 		p.running.Go(p.read)
 	}
+	return l
+}
+
+// evict makes a slot of the bank free.
+func (p *Pool) evict(b *bank) {
+	victim := b.evict()
+	c := &p.counters[b.counters+victim/b.experts]
+	p.absent++
+	c.Evictions++
+	if e := &b.entries[victim]; e.guessed {
+		e.guessed = false
+		c.Wasted++
+	}
+}
+
+// nextLoad gives a reader its next load: what calls wait for first, and a guess only where a reader stays free of them, so that a
+// read that a call waits for need not wait for one that may be in vain.
+func (p *Pool) nextLoad() *load {
+	if l := p.queue.pop(); l != nil {
+		return l
+	}
+	if p.guessing < max(1, p.readers-1) {
+		return p.guesses.pop()
+	}
+	return nil
 }
 
 // read is a reader: it works until the queue is empty.
 func (p *Pool) read() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for l := p.queue.pop(); l != nil; l = p.queue.pop() {
+	for l := p.nextLoad(); l != nil; l = p.nextLoad() {
 		switch {
 		case p.closed:
 			p.finish(l, errClosed)
+		case l.guess:
+			p.guessing++
+			err := p.load(l)
+			p.guessing--
+			p.finish(l, err)
 		case l.bank.entries[l.id].pins == 0:
 			p.finish(l, errUnwanted)
 		default:
@@ -94,6 +150,8 @@ func (p *Pool) finish(l *load, err error) {
 		c.Failed++
 	} else {
 		b.setSlot(l.id, l.slot)
+		p.absent--
+		e.guessed = l.guess && !l.keep
 		if e.pins == 0 {
 			b.offer(l.id)
 		}

@@ -6,7 +6,7 @@
 // file: a [Loader] fills slots, and the engine copies [Pool.Changes] into the
 // residency map that shaders read.
 //
-// It does not choose which experts to ask for, and it does not read ahead.
+// It does not choose which experts to ask for, nor which to read ahead ([Pool.Guess]).
 //
 // Start at [Divide] (a byte budget becomes banks), [New] and [Pool.Ensure].
 package stream
@@ -75,8 +75,11 @@ type Pool struct {
 	banks    []*bank
 	places   []place // by layer number; no bank where the layer has no experts
 	counters []Counters
-	queue    loadQueue
+	queue    loadQueue // what calls wait for
+	guesses  loadQueue
 	reading  int       // reader goroutines alive
+	guessing int       // of them at a guess
+	absent   int       // keys that are not resident
 	sets     []*pinSet // released, for re-use
 	closed   bool
 }
@@ -135,6 +138,7 @@ func (p *Pool) addBank(index int, c Bank, policy Policy) {
 		}
 		p.places[layer] = place{bank: b, first: i * c.Experts, counters: len(p.counters)}
 		p.counters = append(p.counters, Counters{Layer: layer})
+		p.absent += c.Experts
 	}
 }
 

@@ -83,7 +83,10 @@ func stress(t *testing.T, rng *rand.Rand, policy func(int) Policy) {
 	if c.Loads != int64(w.good) {
 		t.Errorf("loads %d, want %d, as the loader saw them", c.Loads, w.good)
 	}
-	if served.Load() < stressWorkers*stressAsks/4 || min(c.Hits, c.Late, c.Misses, c.Evictions, c.Failed) == 0 {
+	if c.Useful+c.Wasted > c.Guessed {
+		t.Errorf("guesses useful and wasted: have %d and %d of %d", c.Useful, c.Wasted, c.Guessed)
+	}
+	if served.Load() < stressWorkers*stressAsks/4 || min(c.Hits, c.Late, c.Misses, c.Evictions, c.Failed, c.Filled, c.Guessed, c.Useful, c.Wasted) == 0 {
 		t.Error("some case was never met: the test tests less than it says")
 	}
 }
@@ -120,6 +123,14 @@ func stressAsk(t *testing.T, rng *rand.Rand, w *world, p *Pool, asked *atomic.In
 		time.AfterFunc(time.Duration(rng.IntN(200))*time.Microsecond, cancel)
 	case 1:
 		go cancel()
+	}
+	switch rng.IntN(5) {
+	case 0:
+		p.Guess(layer, experts, rng.IntN(3))
+	case 1:
+		p.DropGuesses()
+	case 2:
+		_, _ = p.Fill(ctx, layer, rng.IntN(b.Experts)) // its load may fail or be cancelled
 	}
 	pins, err := p.Ensure(ctx, layer, experts)
 	if len(distinct) <= b.Slots {

@@ -1,5 +1,10 @@
 package stream
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Change says where a key is resident now.
 type Change struct {
 	Key  Key
@@ -28,6 +33,30 @@ func (p *Pool) Changes(dst []Change) []Change {
 	return dst
 }
 
+// Resident lists the keys that are resident, those first that were asked for most often.
+func (p *Pool) Resident() []Key {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	type used struct {
+		key  Key
+		uses uint64
+	}
+	var all []used
+	for _, b := range p.banks {
+		for id, e := range b.entries {
+			if e.slot >= 0 {
+				all = append(all, used{b.key(id), e.uses})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b used) int { return cmp.Compare(b.uses, a.uses) })
+	keys := make([]Key, len(all))
+	for i, u := range all {
+		keys[i] = u.key
+	}
+	return keys
+}
+
 // Counters is what happened to one layer's experts since the pool was made. Hits,
 // Late and Misses count experts, once per Ensure that pinned them; their sum is what
 // was asked for.
@@ -40,6 +69,10 @@ type Counters struct {
 	Loads     int64 // that succeeded
 	Failed    int64 // loads that did not, or that nobody waited for any more
 	Bytes     int64 // filled by Loads
+	Filled    int64 // loads that Fill started
+	Guessed   int64 // loads that Guess started
+	Useful    int64 // of them, asked for before they were evicted; some of those late
+	Wasted    int64 // of them, evicted or dropped before they were asked for
 }
 
 func (c *Counters) count(there, loading bool) {

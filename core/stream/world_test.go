@@ -159,8 +159,8 @@ func checkQuiet(t testing.TB, p *Pool) {
 	}
 	for _, c := range p.Counters(nil) {
 		at := p.places[c.Layer]
-		if c.Misses != c.Loads+c.Failed {
-			t.Errorf("layer %d: misses %d, want loads %d + failed %d", c.Layer, c.Misses, c.Loads, c.Failed)
+		if started := c.Misses + c.Guessed + c.Filled; started != c.Loads+c.Failed {
+			t.Errorf("layer %d: misses, guesses and fills %d, want loads %d + failed %d", c.Layer, started, c.Loads, c.Failed)
 		}
 		if c.Bytes != c.Loads*at.bank.bytes {
 			t.Errorf("layer %d: bytes %d, want %d", c.Layer, c.Bytes, c.Loads*at.bank.bytes)
@@ -211,6 +211,10 @@ func total(cs []Counters) (sum Counters) {
 		sum.Loads += c.Loads
 		sum.Failed += c.Failed
 		sum.Bytes += c.Bytes
+		sum.Filled += c.Filled
+		sum.Guessed += c.Guessed
+		sum.Useful += c.Useful
+		sum.Wasted += c.Wasted
 	}
 	return sum
 }

@@ -31,6 +31,7 @@ var refs = map[string]program.Ref{
 	"scale":       refScale,
 	"topn":        refTopN,
 	"topn_merge":  refTopNMerge,
+	"resolve":     refResolve,
 
 	"matmul":             refMatmul,
 	"matmul_pair":        refMatmulPair,

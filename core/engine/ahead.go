@@ -1,0 +1,181 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/sluicehost/sluice/sdk/program"
+)
+
+// runToken runs a one-token step with its routing on the GPU: some layers ahead at once, and again from the experts of the
+// layer that lacked one. It computes what run computes.
+func (m *Model) runToken(ctx context.Context, s *Session, step program.StepUniform) error {
+	t := m.token
+	m.runner.commands.Reset()
+	defer m.letGo()
+	if m.routed == nil && m.experts.pool.Whole() {
+		return m.runWhole(ctx, s, step)
+	}
+	at, next := 0, 0 // the next op, and the next stage whose routing is to run
+	for {
+		if err := t.write(m, step); err != nil {
+			return err
+		}
+		if err := m.experts.writeMap(); err != nil {
+			return err
+		}
+		end := min(next+t.lead(), len(t.stages))
+		m.recordSpan(s, at, next, end, step)
+		stop, err := m.runSpan(ctx, next, end, step)
+		if err != nil {
+			return err
+		}
+		switch {
+		case stop >= 0:
+			if err := m.fetchStage(ctx, stop); err != nil {
+				return err
+			}
+			at, next = t.stages[stop].experts, stop+1
+			if next == len(t.stages) { // only the last stage's experts and the head are left
+				return m.runRest(ctx, s, at, step)
+			}
+		case end == len(t.stages):
+			return m.readLogits(ctx, step)
+		default:
+			at, next = t.stages[end].first, end
+		}
+	}
+}
+
+// runWhole runs a step with every expert resident: nothing to resolve, one readback.
+func (m *Model) runWhole(ctx context.Context, s *Session, step program.StepUniform) error {
+	if err := m.experts.writeMap(); err != nil {
+		return err
+	}
+	for _, st := range m.token.stages {
+		m.experts.pool.Found(st.layer, int(m.Plan.Model.TopK))
+	}
+	return m.runRest(ctx, s, 0, step)
+}
+
+// runRest runs all ops from one on, with nothing left to resolve, and reads the logits.
+func (m *Model) runRest(ctx context.Context, s *Session, from int, step program.StepUniform) error {
+	if err := m.token.write(m, step); err != nil {
+		return err
+	}
+	start := time.Now()
+	m.token.record(m, s, from, m.token.tail)
+	m.recordHead(s, step)
+	m.encoding(start)
+	if err := m.submit(); err != nil {
+		return err
+	}
+	return m.readLogits(ctx, step)
+}
+
+// recordSpan records the ops from at on, up to the end of stage end - 1, and after the last stage the head. Stages from next
+// on are resolved.
+func (m *Model) recordSpan(s *Session, at, next, end int, step program.StepUniform) {
+	defer m.encoding(time.Now())
+	t := m.token
+	for i := next; i < end; i++ {
+		t.record(m, s, at, t.stages[i].experts)
+		t.recordResolve(m, i)
+		at = t.stages[i].experts
+		t.record(m, s, at, t.stages[i].end)
+		at = t.stages[i].end
+	}
+	if end == len(t.stages) {
+		t.record(m, s, at, t.tail)
+		m.recordHead(s, step)
+	}
+	t.readback.Copy(&m.runner.commands, 0, t.buffer, 0, t.logBytes())
+}
+
+// recordHead records the head and the copy of its results.
+func (m *Model) recordHead(s *Session, step program.StepUniform) {
+	if step.O == 0 {
+		return
+	}
+	t, r := m.token, &m.runner
+	t.record(m, s, t.tail, len(t.ops))
+	if m.topn != nil {
+		m.topn.copy(&r.commands, r.logits, step.O)
+	} else {
+		r.logits.Copy(&r.commands, 0, m.tables.logits, 0, 4*uint64(step.O)*uint64(r.vocab))
+	}
+}
+
+// runSpan submits what is recorded, books what the stages from next up to end picked, and returns the stage that lacks an
+// expert, -1 for none; its picks are left in the runner.
+func (m *Model) runSpan(ctx context.Context, next, end int, step program.StepUniform) (int, error) {
+	t := m.token
+	if err := m.submit(); err != nil {
+		return 0, err
+	}
+	data, err := m.wait(ctx, t.readback)
+	if err != nil {
+		return 0, err
+	}
+	stop := int(binary.LittleEndian.Uint32(data)) - 1
+	if stop >= 0 && (stop < next || stop >= end) {
+		return 0, fmt.Errorf("%w: at stage %d of %d to %d", errNoProgress, stop, next, end)
+	}
+	for i := next; i < end && (stop < 0 || i <= stop); i++ {
+		if err := m.booked(data, i, i == stop, step); err != nil {
+			return 0, err
+		}
+		miss := 0.0
+		if i == stop {
+			miss = 1
+			m.stats.Stops++
+		}
+		t.missing += (miss - t.missing) / 32
+	}
+	return stop, t.readback.Unmap()
+}
+
+// booked takes note of a stage's picks; those of a stage that stopped are asked for and counted later.
+func (m *Model) booked(data []byte, stage int, stopped bool, step program.StepUniform) error {
+	r, k, layer := &m.runner, int(m.Plan.Model.TopK), m.token.stages[stage].layer
+	r.asked = r.asked[:0]
+	for i := range k {
+		r.asked = append(r.asked, int(binary.LittleEndian.Uint32(data[4*(1+stage*k+i):])))
+	}
+	if err := m.checkPicks(layer); err != nil {
+		return err
+	}
+	if m.routed != nil {
+		m.routed(layer, int(step.Pos0), r.asked)
+	}
+	if !stopped {
+		m.experts.pool.Used(layer, r.asked)
+	}
+	return nil
+}
+
+// fetchStage makes a stage's picks resident.
+func (m *Model) fetchStage(ctx context.Context, stage int) error {
+	return m.ensure(ctx, m.token.stages[stage].layer, m.runner.asked)
+}
+
+// waitOverStage is what a submit and its readback cost, in stages encoded for nothing: 50 to 90 µs against some 15
+// dispatches of 2 to 3 µs each (H200).
+const waitOverStage = 2.0
+
+// lead is how many stages go to the GPU at once: as many as make the cost of a stage least, where each stops with the
+// probability seen lately. A submit of n costs a wait and n stages, and gets (1 - (1-p)^n) / p of them done.
+func (t *token) lead() int {
+	best, least, p := 1, math.Inf(1), min(max(t.missing, 1e-6), 1)
+	pass := 1.0
+	for n := 1; n <= len(t.stages); n++ {
+		pass *= 1 - p
+		if cost := (waitOverStage + float64(n)) * p / (1 - pass); cost < least {
+			best, least = n, cost
+		}
+	}
+	return best
+}

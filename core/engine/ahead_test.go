@@ -1,0 +1,84 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/sluicehost/sluice/core/engine"
+	"github.com/sluicehost/sluice/core/gpu/gputest"
+	"github.com/sluicehost/sluice/core/stream"
+)
+
+// oneByOne gives the logits after each token, fed alone to two sessions in turn, which must agree.
+func oneByOne(t *testing.T, m *engine.Model, tokens []int32) [][]float32 {
+	t.Helper()
+	a, b := session(t, m), session(t, m)
+	var out [][]float32
+	for _, id := range tokens {
+		row := feed(t, a, []int32{id})
+		if !equalRows(row, feed(t, b, []int32{id})) {
+			t.Error("two sessions that take turns differ")
+		}
+		out = append(out, row...)
+	}
+	return out
+}
+
+// Routing on the GPU gives the bits that waiting for each layer gives, whatever the pool.
+func TestRoutingOnTheGPU(t *testing.T) {
+	dev, seed := gputest.Open(t), seedOf(t)
+	f, tokens := toyFile(t, seed), tokensOf(seed, 14)
+	waiting := load(t, dev, f, engine.Options{Wait: true})
+	want := oneByOne(t, waiting, tokens)
+	smallest := smallestBudget(load(t, dev, f, engine.Options{}))
+	whole := waiting.Budget.Total() + 1<<20
+	for _, budget := range []uint64{smallest, smallest + (whole-smallest)/4, smallest + (whole-smallest)/2, whole} {
+		m := load(t, dev, f, engine.Options{Budget: budget})
+		if !equalRows(oneByOne(t, m, tokens), want) {
+			t.Errorf("budget %d: logits differ from those with a wait for each layer", budget)
+		}
+		checkAhead(t, m, len(tokens), budget == whole)
+	}
+	m := load(t, dev, f, engine.Options{Budget: smallest, Top: 3}) // results of another form
+	oneByOne(t, m, tokens)
+	checkAhead(t, m, len(tokens), false)
+}
+
+// checkAhead checks the counts: each pick of each token once, and no stop once everything is resident.
+func checkAhead(t *testing.T, m *engine.Model, tokens int, whole bool) {
+	t.Helper()
+	s, sum, missed := m.Stats(), int64(0), int64(0)
+	for _, c := range m.Counters(nil) {
+		sum += c.Hits + c.Late + c.Misses
+		missed += c.Misses
+	}
+	layers := len(m.Plan.Model.MoeLayers)
+	if want := int64(2 * tokens * layers * toyTopK); sum != want {
+		t.Errorf("have %d picks booked, want %d", sum, want)
+	}
+	if s.Stops == 0 || int64(s.Stops) > missed {
+		t.Errorf("have %d layers that stopped, want 1 to the %d picks that missed", s.Stops, missed)
+	}
+	if most := 2 * tokens * (layers + 1); s.Readbacks > most {
+		t.Errorf("have %d readbacks, want at most %d, those of waiting", s.Readbacks, most)
+	}
+	if whole && s.Stops > layers*int(m.Plan.Model.Experts) {
+		t.Errorf("have %d stops with everything resident in the end", s.Stops)
+	}
+}
+
+// Once everything is resident, a token has one readback.
+func TestOneReadbackWhenResident(t *testing.T) {
+	dev, seed := gputest.Open(t), seedOf(t)
+	m := load(t, dev, toyFile(t, seed), engine.Options{})
+	s := session(t, m)
+	feed(t, s, tokensOf(seed, 3))
+	if err := m.Fill(context.Background(), append(m.Hot(), stream.Key{Layer: 99, Expert: 1})); err != nil || !m.Resident() {
+		t.Fatalf("have error %v, resident %v, want all experts on the GPU", err, m.Resident())
+	}
+	before := m.Stats()
+	feed(t, s, []int32{1})
+	if now := m.Stats(); now.Readbacks != before.Readbacks+1 || now.Stops != before.Stops {
+		t.Errorf("have %d readbacks and %d stops for a token, want 1 and 0", now.Readbacks-before.Readbacks, now.Stops-before.Stops)
+	}
+}

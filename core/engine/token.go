@@ -1,0 +1,224 @@
+package engine
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/sluicehost/sluice/core/gpu"
+	"github.com/sluicehost/sluice/sdk/kernels"
+	"github.com/sluicehost/sluice/sdk/program"
+)
+
+// token is the one-token step as one list of dispatches, whose grids the GPU reads from a buffer. After each layer's routing
+// the host's resolve kernel looks for the picks' slots there, and where one is missing it sets stop and zeroes all later
+// grids. So several layers go to the GPU at once, and what comes after a miss runs nothing.
+//
+// The buffer's words: stop (a stage's number and 1, or 0) | picks of each stage | grids.
+type token struct {
+	ops      []tokenOp
+	stages   []stage
+	tail     int // first op of the head
+	grids    int // word at which the grids begin
+	bytes    []byte
+	buffer   *gpu.Buffer
+	readback *gpu.Readback // stop and picks
+
+	resolve   *gpu.Pipeline
+	constants *gpu.Buffer
+	groups    []*gpu.BindGroup // of resolve, by stage
+	missing   float64          // share of stages that stopped lately
+}
+
+// tokenOp is a dispatch of the program, or of topn where d is nil.
+type tokenOp struct {
+	d       *program.Dispatch
+	flat, i int // variant among all, dispatch in it
+}
+
+// stage is the ops of one MoE layer: [first, experts) up to its routing, [experts, end) its experts and combine.
+type stage struct{ layer, first, experts, end int }
+
+const (
+	resolveWords = 6 // of the constants struct
+	resolveLanes = 64
+)
+
+// planToken lists the ops; nil where a one-token step has a form that this can't run: experts in waves.
+func (m *Model) planToken() *token {
+	t, flat := &token{missing: 1}, 0
+	for _, sec := range m.Program.Sections {
+		n := flat
+		flat += len(sec.Variants)
+		if sec.Kind == program.Kind_GUESS {
+			continue
+		}
+		v := sec.Pick(1)
+		if v == nil || sec.Kind == program.Kind_EXPERTS && v.Tiled() {
+			return nil
+		}
+		for i := range sec.Variants {
+			if sec.Variants[i] == v {
+				n += i
+			}
+		}
+		if sec.Kind == program.Kind_TRUNK {
+			t.stages = append(t.stages, stage{layer: int(sec.Layer), first: len(t.ops)})
+		}
+		if sec.Kind == program.Kind_HEAD {
+			t.tail = len(t.ops)
+		}
+		for i, d := range v.Dispatches {
+			t.ops = append(t.ops, tokenOp{d, n, i})
+		}
+		last := len(t.stages) - 1
+		switch sec.Kind {
+		case program.Kind_TRUNK:
+			t.stages[last].experts = len(t.ops)
+		case program.Kind_EXPERTS, program.Kind_COMBINE:
+			t.stages[last].end = len(t.ops)
+		}
+	}
+	if m.topn != nil {
+		t.ops = append(t.ops, tokenOp{}, tokenOp{})
+	}
+	t.grids = 1 + len(t.stages)*int(m.Plan.Model.TopK)
+	t.bytes = make([]byte, 4*(t.grids+3*len(t.ops)))
+	return t
+}
+
+// logBytes is how much of the buffer is read back.
+func (t *token) logBytes() uint64 { return 4 * uint64(t.grids) }
+
+// buffers lists the buffers with their sizes.
+func (t *token) buffers(uniformAlign uint64) []tableBuffer {
+	return []tableBuffer{
+		{&t.buffer, "token", uint64(len(t.bytes)), storageUsage | gpu.UsageIndirect},
+		{&t.constants, "resolve constants", uint64(len(t.stages)) * alignUp(4*resolveWords, uniformAlign), gpu.UsageUniform | gpu.UsageCopyDst},
+	}
+}
+
+// make creates buffers, the resolve kernel and its bind groups.
+func (t *token) make(m *Model) error {
+	align := m.device.Limits().UniformAlign
+	if err := m.makeTableBuffers(t.buffers(align)); err != nil {
+		return err
+	}
+	var err error
+	if t.readback, err = m.device.NewReadback("token", t.logBytes()); err != nil {
+		return err
+	}
+	k, err := kernels.Build(kernels.Spec{Name: "resolve", Params: map[string]uint32{"W": resolveLanes}})
+	if err != nil {
+		return err
+	}
+	p, err := m.device.NewPipelines([]gpu.PipelineSpec{{Label: k.Name, WGSL: k.Wgsl, Bindings: bindingTypes(k)}})
+	if err != nil {
+		return err
+	}
+	t.resolve = p[0]
+	stride := alignUp(4*resolveWords, align)
+	packed := make([]byte, stride*uint64(len(t.stages)))
+	for i, s := range t.stages {
+		topK := int(m.Plan.Model.TopK)
+		for j, v := range [resolveWords]int{i, topK, int(m.Plan.Model.Experts), t.word(s.experts), len(t.bytes) / 4, 1 + i*topK} {
+			binary.LittleEndian.PutUint32(packed[uint64(i)*stride+4*uint64(j):], uint32(v))
+		}
+		g, err := t.bind(m, k, i, gpu.Range{Buffer: t.constants, Offset: uint64(i) * stride, Size: 4 * resolveWords})
+		if err != nil {
+			return err
+		}
+		t.groups = append(t.groups, g)
+	}
+	return m.device.Write(t.constants, 0, packed)
+}
+
+func (t *token) bind(m *Model, k *program.Kernel, i int, constants gpu.Range) (*gpu.BindGroup, error) {
+	at := m.experts.index[t.stages[i].layer]
+	ranges := make([]gpu.Range, len(k.Slots))
+	for j, s := range k.Slots {
+		ranges[j] = map[string]gpu.Range{
+			"c":         constants,
+			"picks":     {Buffer: m.tables.picks, Offset: at * m.sizes.picksStride, Size: m.sizes.picksStride},
+			"residency": {Buffer: m.tables.residency, Offset: at * m.sizes.residencyStride, Size: m.sizes.residencyStride},
+			"token":     {Buffer: t.buffer},
+		}[s.Name]
+	}
+	return m.device.NewBindGroup(t.resolve, k.Name, ranges)
+}
+
+// word is where the grid of an op begins.
+func (t *token) word(op int) int { return t.grids + 3*op }
+
+// write puts a step's grids into the buffer, and clears stop.
+func (t *token) write(m *Model, step program.StepUniform) error {
+	put := func(op int, grid [3]uint32) {
+		for i, n := range grid {
+			binary.LittleEndian.PutUint32(t.bytes[4*(t.word(op)+i):], n)
+		}
+	}
+	for i, op := range t.ops {
+		if op.d == nil {
+			break
+		}
+		grid, err := program.Grid(op.d.Grid, step, m.device.Limits().MaxGroups)
+		if err != nil {
+			return fmt.Errorf("engine: %s: %w", op.d.Label, err)
+		}
+		put(i, grid)
+	}
+	if m.topn != nil {
+		first, merge := m.topn.op.Grids(step.O)
+		put(len(t.ops)-2, first)
+		put(len(t.ops)-1, merge)
+	}
+	return m.device.Write(t.buffer, 0, t.bytes)
+}
+
+// record appends ops from up to to.
+func (t *token) record(m *Model, s *Session, from, to int) {
+	c := &m.runner.commands
+	for i := from; i < to; i++ {
+		op, off := t.ops[i], 4*uint64(t.word(i))
+		switch {
+		case op.d != nil:
+			g := m.shared[op.flat][op.i]
+			if g == nil {
+				g = s.groups[op.flat][op.i]
+			}
+			c.DispatchIndirect(m.code.pipelines[op.d.Kernel], g, t.buffer, off)
+		case i == len(t.ops)-2:
+			c.DispatchIndirect(m.topn.first, m.topn.firstSet, t.buffer, off)
+		default:
+			c.DispatchIndirect(m.topn.merge, m.topn.mergeSet, t.buffer, off)
+		}
+	}
+}
+
+// recordResolve appends the resolve kernel of a stage.
+func (t *token) recordResolve(m *Model, stage int) {
+	m.runner.commands.Dispatch(t.resolve, t.groups[stage], 1, 1, 1)
+}
+
+func (t *token) release() {
+	if t == nil {
+		return
+	}
+	for _, b := range []*gpu.Buffer{t.buffer, t.constants} {
+		if b != nil {
+			b.Release()
+		}
+	}
+	if t.readback != nil {
+		t.readback.Release()
+	}
+	for _, g := range t.groups {
+		g.Release()
+	}
+	if t.resolve != nil {
+		t.resolve.Release()
+	}
+}
+
+// errNoProgress says that the GPU stopped before a stage that it was never given, or again at one whose experts are there.
+var errNoProgress = errors.New("engine: the GPU's stop makes no sense")

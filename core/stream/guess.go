@@ -1,0 +1,108 @@
+package stream
+
+import "context"
+
+// Guess starts loading experts of a layer that a later step may ask for, and returns how many loads that were. Guesses are read
+// when no Ensure waits for a read, nearest first, and all but one reader at most work on them. A guess that an Ensure asks for
+// becomes a read like others.
+//
+// It takes a free slot, or one that can be evicted, only where spare more could be had: what the next Ensure may need.
+// It never waits. Unknown layers and experts are left out.
+func (p *Pool) Guess(layer int, experts []int, spare int) (started int) {
+	at, err := p.find(layer, nil)
+	if err != nil {
+		return 0
+	}
+	b := at.bank
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, x := range experts {
+		if x < 0 || x >= b.experts || p.closed || len(b.free)+b.evictable <= spare {
+			continue
+		}
+		e := &b.entries[at.first+x]
+		switch {
+		case e.load != nil:
+		case e.slot >= 0:
+			b.policy.Touch(at.first + x) // expected soon: not the next to go
+		default:
+			p.start(b, at.first+x, true)
+			p.counters[at.counters].Guessed++
+			started++
+		}
+	}
+	return started
+}
+
+// DropGuesses gives up the guesses that no reader has begun.
+func (p *Pool) DropGuesses() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var kept loadQueue
+	for l := p.guesses.pop(); l != nil; l = p.guesses.pop() {
+		if l.keep {
+			kept.push(l)
+			continue
+		}
+		p.counters[l.bank.counters+l.id/l.bank.experts].Wasted++
+		p.finish(l, errUnwanted)
+	}
+	p.guesses = kept
+}
+
+// Fill loads an expert into a free slot as a guess, waits for it, and reports whether it is resident then: false means that
+// its bank has no free slot left, so that something else would have to go.
+func (p *Pool) Fill(ctx context.Context, layer, expert int) (bool, error) {
+	at, err := p.find(layer, []int{expert})
+	if err != nil {
+		return false, err
+	}
+	l, there := p.fill(at, at.first+expert)
+	if l == nil {
+		return there, nil
+	}
+	select {
+	case <-l.done:
+		return l.err == nil, l.err
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+func (p *Pool) fill(at place, id int) (l *load, there bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b, e := at.bank, &at.bank.entries[id]
+	switch {
+	case e.load != nil:
+		return e.load, false
+	case e.slot >= 0:
+		return nil, true
+	case p.closed || len(b.free) == 0:
+		return nil, false
+	}
+	l = p.start(b, id, true)
+	l.keep = true
+	p.counters[at.counters].Filled++
+	return l, false
+}
+
+// wanted counts that an expert is asked for: a guess of it was useful, and one still in the queue goes to the front.
+func (p *Pool) wanted(e *entry, c *Counters) {
+	e.uses++
+	if e.guessed {
+		e.guessed = false
+		c.Useful++
+	}
+	l := e.load
+	if l == nil || !l.guess {
+		return
+	}
+	l.guess = false
+	if !l.keep {
+		c.Useful++
+	}
+	if p.guesses.remove(l) {
+		p.queue.push(l)
+	}
+}

@@ -1,0 +1,123 @@
+package stream
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// slowPool has one bank of layer 2 whose loads take a second.
+func slowPool(t *testing.T, slots, readers int) (*world, *Pool) {
+	banks := oneBank(slots)
+	w := newWorld(t, banks)
+	w.before = func(context.Context, Key) error { time.Sleep(time.Second); return nil }
+	return w, newPool(t, w, banks, readers)
+}
+
+// loaded is the experts whose loads began, in order.
+func (w *world) loaded() (experts []int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, k := range w.log {
+		experts = append(experts, k.Expert)
+	}
+	return experts
+}
+
+// A read that a call waits for goes before all guesses, and a reader stays free for it.
+func TestGuessesGiveWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p := slowPool(t, 8, 2)
+		if n := p.Guess(2, []int{0, 1, 2}, 0); n != 3 {
+			t.Errorf("have %d loads, want 3", n)
+		}
+		time.Sleep(time.Millisecond)
+		start := time.Now()
+		use(t, p, 2, 5)
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("the read took %v, want no wait for guesses", took)
+		}
+		time.Sleep(time.Minute)
+		if have := w.loaded(); !slices.Equal(have, []int{0, 5, 1, 2}) {
+			t.Errorf("have loads %v", have)
+		}
+		use(t, p, 2, 0, 1)
+		c := total(p.Counters(nil))
+		if c.Hits != 2 || c.Misses != 1 || c.Guessed != 3 || c.Useful != 2 || c.Wasted != 0 {
+			t.Errorf("have %+v, want 2 hits, 1 miss, 3 guesses, 2 of them useful", c)
+		}
+	})
+}
+
+// A guess that is asked for is read next; others can be dropped before they are begun.
+func TestGuessAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p := slowPool(t, 8, 1)
+		p.Guess(2, []int{0, 1, 2, 3}, 0)
+		time.Sleep(time.Millisecond)
+		use(t, p, 2, 3)
+		p.DropGuesses()
+		time.Sleep(time.Minute)
+		if have := w.loaded(); !slices.Equal(have, []int{0, 3, 1}) { // 1 was begun when 3 was there
+			t.Errorf("have loads %v, want 0, 3 and 1", have)
+		}
+		c := total(p.Counters(nil))
+		if c.Late != 1 || c.Useful != 1 || c.Wasted != 1 || c.Guessed != 4 {
+			t.Errorf("have %+v, want a late hit, a useful guess and a wasted one of 4", c)
+		}
+		checkQuiet(t, p)
+	})
+}
+
+// Guesses leave room for what the next call may need, and evict what was used longest ago.
+func TestGuessSpares(t *testing.T) {
+	w, p := slowPool(t, 4, 2)
+	w.before = nil
+	use(t, p, 2, 0, 1, 2, 3)
+	pins, err := p.Ensure(t.Context(), 2, []int{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := p.Guess(2, []int{4, 5, 6}, 2); n != 1 { // 3 could go, 2 must be left
+		t.Errorf("have %d loads, want 1", n)
+	}
+	pins.Release()
+	if _, err := p.Fill(t.Context(), 2, 4); err != nil { // waits for the guess
+		t.Error(err)
+	}
+	if ok, err := p.Fill(t.Context(), 2, 7); ok || err != nil {
+		t.Errorf("have %v and %v without a free slot, want neither", ok, err)
+	}
+	use(t, p, 2, 5, 6, 7, 1)
+	if c := total(p.Counters(nil)); c.Wasted != 1 || c.Useful != 0 {
+		t.Errorf("have %+v, want the guess wasted", c)
+	}
+	if p.Guess(9, []int{1}, 0)+p.Guess(2, []int{-1, 99}, 0) != 0 {
+		t.Error("loads of layers and experts that are not there")
+	}
+}
+
+// Everything resident is known, and stays so.
+func TestWhole(t *testing.T) {
+	banks := []Bank{{Layers: []int{2}, Experts: 3, RecordBytes: 1, Slots: 3}}
+	p := newPool(t, newWorld(t, banks), banks, 2)
+	for e := range 3 {
+		if p.Whole() {
+			t.Errorf("whole with %d of 3", e)
+		}
+		if ok, err := p.Fill(t.Context(), 2, e); !ok || err != nil {
+			t.Fatalf("have %v, %v", ok, err)
+		}
+	}
+	p.Used(2, []int{0, 2})
+	p.Used(2, []int{2})
+	if have := p.Resident(); !slices.Equal(have, []Key{{2, 2}, {2, 0}, {2, 1}}) {
+		t.Errorf("have %v resident", have)
+	}
+	p.Found(2, 3)
+	if c := total(p.Counters(nil)); !p.Whole() || c.Hits != 6 || c.Guessed != 0 || c.Filled != 3 {
+		t.Errorf("whole %v, %+v, want 6 hits", p.Whole(), c)
+	}
+}
