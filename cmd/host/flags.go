@@ -42,6 +42,7 @@ type engineFlags struct {
 	Ctx       int    `short:"c" placeholder:"N" help:"Tokens that prompt and answer together may have. Default: the file's context length, at most 4096."`
 	KV        string `name:"kv" enum:"f16,f32" default:"${kv=f16}" help:"Precision of the KV caches: f16 or f32 (default ${kv=f16})."`
 	Chunk     int    `placeholder:"N" help:"Most tokens of a prompt that go through the model at once (default 256)."`
+	Routing   string `enum:"gpu,wait" default:"${routing=gpu}" help:"How a token finds its experts: gpu (default) resolves them on the GPU, several layers ahead; wait reads each layer's routing back first. Tokens are the same."`
 	Adapter   string `placeholder:"NAME" help:"Use the GPU whose name or driver contains this. Default: the strongest."`
 }
 

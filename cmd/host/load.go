@@ -71,6 +71,7 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, o engine.Option
 		o.Top = 0
 	}
 	o.Budget, o.Context, o.Chunk, o.KVF32 = bytes, e.Ctx, e.Chunk, e.KV == "f32"
+	o.Wait = e.Routing == "wait"
 	if o.Suppress == nil {
 		if o.Suppress, err = suppressed(f.File); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)

@@ -28,6 +28,7 @@ type statsReport struct {
 	Read    int64        `json:"bytes_read"`
 	Back    int          `json:"readbacks"`
 	PerTok  float64      `json:"readbacks_per_token"`
+	Stops   int          `json:"stops"` // layers of one-token steps that waited for an expert
 	Time    timeReport   `json:"seconds"`
 	Experts expertReport `json:"experts"`
 	Run     *runReport   `json:"run,omitempty"`
@@ -72,6 +73,10 @@ type countReport struct {
 	Late      int64 `json:"late"` // on their way when asked for
 	Misses    int64 `json:"misses"`
 	Evictions int64 `json:"evictions"`
+	Guessed   int64 `json:"guessed"` // read ahead of need
+	Useful    int64 `json:"useful"`  // of them, asked for in time or while they came
+	Wasted    int64 `json:"wasted"`  // of them, gone before that
+	Filled    int64 `json:"filled"`  // read into free slots before anything asked
 }
 
 func (c *countReport) add(x countReport) {
@@ -79,6 +84,10 @@ func (c *countReport) add(x countReport) {
 	c.Late += x.Late
 	c.Misses += x.Misses
 	c.Evictions += x.Evictions
+	c.Guessed += x.Guessed
+	c.Useful += x.Useful
+	c.Wasted += x.Wasted
+	c.Filled += x.Filled
 }
 
 // runReport is of host run alone.
@@ -95,7 +104,7 @@ func (l *loaded) report() *statsReport {
 	s := l.model.Stats()
 	r := &statsReport{
 		Model: l.path, Device: l.device.Info().String(), Load: l.took.Seconds(), Compile: l.model.Compile.Seconds(), Kernels: l.model.Kernels(),
-		Tokens: s.Tokens, Steps: s.Steps, Waves: s.Waves, Read: l.model.BytesRead(), Back: s.Readbacks, PerTok: float64(s.Readbacks) / float64(max(s.Tokens, 1)),
+		Tokens: s.Tokens, Steps: s.Steps, Waves: s.Waves, Read: l.model.BytesRead(), Back: s.Readbacks, PerTok: float64(s.Readbacks) / float64(max(s.Tokens, 1)), Stops: s.Stops,
 		Time: timeReport{s.GPUWait.Seconds(), s.DiskWait.Seconds(), s.Upload.Seconds(), s.Encode.Seconds()},
 	}
 	m := l.device.Memory()
@@ -105,7 +114,7 @@ func (l *loaded) report() *statsReport {
 	}
 	r.Experts.Layers = []layerReport{}
 	for _, c := range l.model.Counters(nil) {
-		x := countReport{c.Hits, c.Late, c.Misses, c.Evictions}
+		x := countReport{c.Hits, c.Late, c.Misses, c.Evictions, c.Guessed, c.Useful, c.Wasted, c.Filled}
 		r.Experts.add(x)
 		r.Experts.Layers = append(r.Experts.Layers, layerReport{c.Layer, x})
 	}
