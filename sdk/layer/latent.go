@@ -23,6 +23,9 @@ type Latent struct {
 	Scale     float64
 }
 
+// MaxLatent is the largest Rank that the kernels have.
+const MaxLatent = 512
+
 // Latent runs over q, whose rows hold Heads queries [Nope | Rot], and over kv, whose rows begin with [c | k_pe] and may go on. It
 // keeps [c | k_pe] in the session's cache blk.N.latent, in f32. The result has Heads · Value values.
 func (l *Layer) Latent(q, kv *Value, a Latent) *Value {
@@ -47,9 +50,9 @@ func (l *Layer) Latent(q, kv *Value, a Latent) *Value {
 
 func (l *Layer) latentFits(q, kv *Value, a Latent) bool {
 	switch {
-	case a.Heads < 1 || a.Rank < 32 || a.Rank%32 != 0 || a.Nope < 32 || a.Nope%32 != 0 || a.Rot < 8 || a.Rot%8 != 0 || a.Value < 1:
-		l.fail("blk.%d: latent attention: have %d heads of %d + %d values over a latent of %d: want sizes without RoPE and of the latent in multiples of 32, with RoPE of 8",
-			l.number, a.Heads, a.Nope, a.Rot, a.Rank)
+	case a.Heads < 1 || a.Rank < 32 || a.Rank%32 != 0 || a.Rank > MaxLatent || a.Nope < 32 || a.Nope%32 != 0 || a.Rot < 8 || a.Rot%8 != 0 || a.Value < 1:
+		l.fail("blk.%d: latent attention: have %d heads of %d + %d values over a latent of %d: want sizes without RoPE and of the latent in multiples of 32, with RoPE of 8, and a latent of up to %d",
+			l.number, a.Heads, a.Nope, a.Rot, a.Rank, MaxLatent)
 	case a.Rope.dims != a.Rot:
 		l.fail("blk.%d: latent attention: have rotations of %d dims, want %d", l.number, a.Rope.dims, a.Rot)
 	case q.width != a.Heads*(a.Nope+a.Rot) || kv.width < a.Rank+a.Rot:

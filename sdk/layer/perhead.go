@@ -21,10 +21,6 @@ func (l *Layer) headMatrix(cols, rows, heads int, name string) *headMatrix {
 	case !l.matrixType(t):
 		return nil
 	}
-	if n := typeOf(t).BlockSize(); uint64(cols)%n != 0 {
-		l.fail("tensor %s: have rows of %d values of type %v, want a multiple of %d", name, cols, typeOf(t), n)
-		return nil
-	}
 	i, placed, err := l.source.weight(&program.Weight{Name: name, Tensors: []string{name}, Use: program.Use_MATRIX})
 	if err != nil {
 		l.fail("%w", err)

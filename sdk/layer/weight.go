@@ -79,27 +79,29 @@ func (e *Encoder) rowsOf(t *program.Tensor, unit uint64) bool {
 
 // vector binds tensors of n values in all, one after the other, as f32.
 func (e *Encoder) vector(n int, names ...string) *program.Binding {
-	have := uint64(0)
+	have, shape := uint64(0), ""
 	for _, name := range names {
 		t := e.source.tensor(name)
 		if t == nil {
 			e.fail("tensor %s is missing: want %d values", name, n)
 			return nil
 		}
-		values := uint64(1)
-		for _, d := range t.Dims {
-			values *= d
-		}
-		if have += values; have > uint64(n) || len(names) == 1 && have < uint64(n) {
-			e.fail("tensor %s: have shape %s, want %d values", name, shapeOf(t), uint64(n)-(have-values))
-			return nil
-		}
 		if !slices.Contains([]ggml.Type{ggml.F32, ggml.F16, ggml.BF16}, typeOf(t)) {
 			e.fail("tensor %s: have type %v, want F32, F16 or BF16", name, typeOf(t))
 			return nil
 		}
+		values := uint64(1)
+		for _, d := range t.Dims {
+			values *= d
+		}
+		have, shape = have+values, shapeOf(t)
 	}
-	if have != uint64(n) {
+	switch {
+	case have == uint64(n):
+	case len(names) == 1:
+		e.fail("tensor %s: have shape %s, want %d values", names[0], shape, n)
+		return nil
+	default: // any of them may be the wrong one
 		e.fail("tensors %s: have %d values in all, want %d", strings.Join(names, ", "), have, n)
 		return nil
 	}

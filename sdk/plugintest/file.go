@@ -42,6 +42,14 @@ func (f *File) Add(name string, t ggml.Type, dims ...int) *File {
 	return f
 }
 
+// Drop takes a key or a tensor out again.
+func (f *File) Drop(name string) *File {
+	f.keys = slices.DeleteFunc(f.keys, func(k string) bool { return k == name })
+	delete(f.values, name)
+	f.tensors = slices.DeleteFunc(f.tensors, func(x *program.Tensor) bool { return x.Name == name })
+	return f
+}
+
 // Header is the header as the host would send it.
 func (f *File) Header() *program.Header {
 	h := &program.Header{Vocab: uint64(f.vocab)}
