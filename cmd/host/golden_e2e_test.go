@@ -54,7 +54,7 @@ func combinations(i int) []combination {
 type goldenModel struct{ name, gguf, refs string }
 
 // goldenArchitectures are those with a plugin: each has a tiny model, and files in the golden folder.
-var goldenArchitectures = []string{"lfm2moe", "qwen35moe", "bailingmoe3"}
+var goldenArchitectures = []string{"lfm2moe", "qwen35moe", "bailingmoe3", "gemma4"}
 
 // goldenModels are the tiny model of each architecture and its files of the golden folder, at most that many.
 func goldenModels(t testing.TB, most int) []goldenModel {

@@ -40,18 +40,6 @@ func sorted() []Type {
 	return types
 }
 
-// TestKindsAreWhole lists what a type of the table lacks.
-func TestKindsAreWhole(t *testing.T) {
-	for typ, k := range kinds {
-		for what, lacks := range map[string]bool{"a block size (type.go)": !typ.Known(), "a reference": k.reference == nil, "a packer": k.pack == nil,
-			"the packer's inverse": k.unit == nil, "1 to 4 planes": len(k.planes) < 1 || len(k.planes) > maxPlanes} {
-			if lacks {
-				t.Errorf("%v lacks %s", typ, what)
-			}
-		}
-	}
-}
-
 // TestPackIsLossless packs random blocks (any bit pattern is a valid block) and
 // reads them back.
 func TestPackIsLossless(t *testing.T) {

@@ -29,9 +29,10 @@ type GatedFFN struct {
 	Limit    float64 // min(act, Limit) ⊙ clamp(up, ±Limit); 0 is none
 }
 
-// fused reports whether the block has gate and up in one tensor.
+// fused reports whether the block has gate and up in one tensor. Where it has no form of them, so it is too: the
+// error then names that tensor.
 func (l *Layer) fused(f GatedFFN) bool {
-	return f.GateUp != "" && (f.Gate == "" || l.Has(f.GateUp))
+	return f.GateUp != "" && (l.Has(f.GateUp) || !l.Has(f.Gate) && !l.Has(f.Up))
 }
 
 // checkFFN refuses what is no feed-forward block.

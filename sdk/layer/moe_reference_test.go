@@ -16,9 +16,8 @@ import (
 	"github.com/sluicehost/sluice/sdk/program"
 )
 
-// interpret makes a test model over data, with weights cut into bands of at most binding bytes, that gives the logits of a few
-// tokens fed at once.
-func (m moeTest) interpret(t *testing.T, data func(string) ([]byte, error), binding uint64) func(tokens ...uint32) [][]float64 {
+// logits interprets a test model over data for a few tokens at once, with weights cut into bands of at most binding bytes.
+func (m moeTest) logits(t *testing.T, data func(string) ([]byte, error), binding uint64, tokens ...uint32) [][]float64 {
 	t.Helper()
 	f := m.file()
 	p := &program.Plan{Model: &program.Model{Architecture: "test", Layers: uint32(m.layers), Hidden: uint32(m.hidden), Vocab: vocab,
@@ -44,17 +43,15 @@ func (m moeTest) interpret(t *testing.T, data func(string) ([]byte, error), bind
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(tokens ...uint32) [][]float64 {
-		var rows []uint32
-		for i := range tokens {
-			rows = append(rows, uint32(i))
-		}
-		out, err := in.NewSession().Step(tokens, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
+	var rows []uint32
+	for i := range tokens {
+		rows = append(rows, uint32(i))
 	}
+	out, err := in.NewSession().Step(tokens, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // fuse is data with gate and up of each expert put together in gate_up.
@@ -91,16 +88,15 @@ func TestFusedAndBands(t *testing.T) {
 			m.fused = true
 			forms = append(forms, m)
 		}
-		run := forms[0].interpret(t, data, 0)
-		for _, f := range forms {
-			from := data
-			if f.fused {
-				from = f.fuse(data)
-			}
-			for _, binding := range []uint64{0, 1000, 3300} {
-				other := f.interpret(t, from, binding)
-				for _, tokens := range [][]uint32{{5}, {5, 90, 33, 8, 8}} {
-					if fmt.Sprint(other(tokens...)) != fmt.Sprint(run(tokens...)) {
+		for _, tokens := range [][]uint32{{5}, {5, 90, 33, 8, 8}} {
+			want := forms[0].logits(t, data, 0, tokens...)
+			for _, f := range forms {
+				from := data
+				if f.fused {
+					from = f.fuse(data)
+				}
+				for _, binding := range []uint64{0, 1000, 3300} {
+					if have := f.logits(t, from, binding, tokens...); fmt.Sprint(have) != fmt.Sprint(want) {
 						t.Errorf("fused %v, %d tokens, bindings of %d bytes: other logits", f.fused, len(tokens), binding)
 					}
 				}
@@ -243,10 +239,9 @@ func TestMoEReference(t *testing.T) {
 			data := m.file().Data(seed)
 			ref := newReference(t, m, data)
 			tokens := []uint32{5, 90, 33, 8, 8, 61}
-			run := m.interpret(t, data, 0)
-			have := run(tokens...)
+			have := m.logits(t, data, 0, tokens...)
 			for i, token := range tokens {
-				want, alone := ref.logits(token), run(token)[0]
+				want, alone := ref.logits(token), m.logits(t, data, 0, token)[0]
 				for j, w := range want {
 					if math.Abs(have[i][j]-w) > 1e-6*(1+math.Abs(w)) || math.Abs(alone[j]-w) > 1e-6*(1+math.Abs(w)) {
 						t.Fatalf("seed %d, token %d, logit %d: have %v, alone %v, want %v", seed, token, j, have[i][j], alone[j], w)

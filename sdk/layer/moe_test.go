@@ -106,7 +106,7 @@ func TestMoEConformance(t *testing.T) {
 		}
 	}
 	for name, m := range map[string]moeTest{
-		"all types": {layers: 3, hidden: 256, ff: 256, experts: 8, topK: 2, router: grouped, act: layer.SiLU, limit: 0.5,
+		"all types": {layers: 3, hidden: 256, ff: 256, experts: 8, topK: 3, router: grouped, act: layer.SiLU, limit: 0.5,
 			types: func(l, i int) ggml.Type { return types[(6*l+i)%len(types)] }},
 		"fused": {layers: 2, hidden: 64, ff: 96, experts: 8, topK: 2, router: scaled, act: layer.GELU, fused: true,
 			types: func(l, i int) ggml.Type { return []ggml.Type{ggml.Q4_0, ggml.Q8_0, ggml.Q5_1}[(l+i)%3] }},

@@ -2,7 +2,6 @@ package plugintest
 
 import (
 	"encoding/binary"
-	"fmt"
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
@@ -78,21 +77,20 @@ func feed(t *testing.T, s *program.Session, vocab uint32, chunk, n int) [][]floa
 func (f *File) Data(seed uint64) func(name string) ([]byte, error) {
 	made := map[string][]byte{}
 	return func(name string) ([]byte, error) {
-		if i := slices.IndexFunc(f.tensors, func(x *program.Tensor) bool { return x.Name == name }); i < 0 {
-			return nil, fmt.Errorf("tensor %s is not in the file", name)
-		} else if made[name] == nil {
-			made[name] = random(seed, f.tensors[i])
+		if made[name] == nil {
+			made[name] = f.random(seed, name)
 		}
 		return made[name], nil
 	}
 }
 
-func random(seed uint64, x *program.Tensor) []byte {
+func (f *File) random(seed uint64, name string) []byte {
 	h := fnv.New64()
-	h.Write([]byte(x.Name))
+	h.Write([]byte(name))
 	r := rand.New(rand.NewPCG(seed, h.Sum64()))
-	typ, blocks := ggml.Type(x.Type), uint64(1)
-	for _, d := range x.Dims {
+	i := slices.IndexFunc(f.tensors, func(x *program.Tensor) bool { return x.Name == name })
+	typ, blocks := ggml.Type(f.tensors[i].Type), uint64(1)
+	for _, d := range f.tensors[i].Dims {
 		blocks *= d
 	}
 	blocks /= typ.BlockSize()

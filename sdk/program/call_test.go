@@ -3,6 +3,7 @@ package program
 import (
 	"encoding/binary"
 	"math"
+	"math/big"
 	"strings"
 	"testing"
 
@@ -76,4 +77,56 @@ func TestRopeRow(t *testing.T) {
 	if err != nil || listed[0] != 0.25 {
 		t.Errorf("listed: have %v, %v", listed, err)
 	}
+}
+
+// Far positions: the rows are those of angles computed with 200 bits, to the rounding of f32. Half a unit of f32 near 1
+// is 3e-8; the angle itself is off by 2e-10 in float64 at position 1,000,000. Step by step or with an f32 power it would
+// be 1e-2.
+func TestRopeFarPositions(t *testing.T) {
+	const pairs = 64
+	for _, base := range []float64{1e4, 1e6, 1e7} {
+		r := &Rope{Name: "r", Pairs: pairs, Base: base, BaseDims: 2 * pairs}
+		freqs, err := RopeFreqs(r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		root := new(big.Float).SetPrec(200).SetFloat64(base) // base^(1/64), by six square roots
+		for range 6 {
+			root.Sqrt(root)
+		}
+		for _, pos := range []uint32{131_071, 131_072, 262_143, 1_000_000} {
+			row := make([]float64, 2*pairs)
+			RopeRow(row, r, freqs, pos)
+			angle := new(big.Float).SetPrec(200).SetInt64(int64(pos))
+			for i := range pairs {
+				sin, cos := math.Sincos(reduced(angle))
+				if dc, ds := math.Abs(row[i]-cos), math.Abs(row[pairs+i]-sin); max(dc, ds) > 3.1e-8 {
+					t.Errorf("base %g, position %d, pair %d: off by %.2g", base, pos, i, max(dc, ds))
+				}
+				angle.Quo(angle, root)
+			}
+		}
+	}
+	// The pairs of rope_freqs that do not turn.
+	still := &Rope{Name: "r", Pairs: 2, Base: 1e6, BaseDims: 4, Divisor: "d"}
+	freqs, err := RopeFreqs(still, []float64{1, 1e30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := make([]float64, 4)
+	if RopeRow(row, still, freqs, 262_143); row[1] != 1 || math.Abs(row[3]) > 1e-20 {
+		t.Errorf("a pair whose angle is divided by 1e30: have cos %g, sin %g", row[1], row[3])
+	}
+}
+
+// reduced is the angle less whole turns.
+func reduced(angle *big.Float) float64 {
+	turn, _, err := big.ParseFloat("6.28318530717958647692528676655900576839433879875021164194988918", 10, 200, big.ToNearestEven)
+	if err != nil {
+		panic(err)
+	}
+	turns, _ := new(big.Float).SetPrec(200).Quo(angle, turn).Int(nil)
+	rest := new(big.Float).SetPrec(200).Mul(turn, new(big.Float).SetPrec(200).SetInt(turns))
+	out, _ := rest.Sub(angle, rest).Float64()
+	return out
 }

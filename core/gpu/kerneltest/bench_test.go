@@ -61,7 +61,7 @@ func BenchmarkTopK(b *testing.B) {
 		for _, score := range []string{"sigmoid", "softmax"} {
 			b.Run(fmt.Sprintf("%s/E=%d/K=%d/W=%d", score, s[0], s[1], s[2]), func(b *testing.B) {
 				r := rand.New(rand.NewPCG(1, 1))
-				c := topKCase(r, build(b, kernels.Spec{Name: "topk", Choices: map[string]string{"score": score, "weight": "plain"},
+				c := topKCase(r, build(b, kernels.Spec{Name: "topk", Choices: map[string]string{"score": score},
 					Params: map[string]uint32{"E": s[0], "K": s[1], "W": s[2]}}), "normal")
 				c.Grid[0] = 1
 				bench(b, c)

@@ -2,7 +2,6 @@ package types
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,71 +21,23 @@ func supported() []ggml.Type {
 	return types
 }
 
-// sources are the places where a type must be, besides the table of sdk/ggml. docs/kernels.md ("Adding a type") has the recipe.
-func sources(t *testing.T) map[string]func(ggml.Type) bool {
-	read := func(name string) string {
-		raw, err := os.ReadFile("../../../docs/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(raw)
-	}
-	forms, sizes := read("plan-format.md"), read("kernels.md")
-	_, sizes, _ = strings.Cut(sizes, "B(type) bytes:")
-	sizes, _, _ = strings.Cut(sizes, "multiply-add")
-	return map[string]func(ggml.Type) bool{
-		"an entry in sdk/ggml/kinds.go":  func(typ ggml.Type) bool { _, ok := ggml.Form(typ); return ok },
-		"a snippet in sdk/kernels/types": func(typ ggml.Type) bool { _, ok := Source(typ); return ok },
-		"a row under GPU forms in docs/plan-format.md": func(typ ggml.Type) bool {
-			return strings.Contains(forms, fmt.Sprintf("\n| %v | %d |", typ, typ))
-		},
-		"its bytes a unit in docs/kernels.md": func(typ ggml.Type) bool {
-			return regexp.MustCompile(`\b` + typ.String() + `\b`).MatchString(sizes)
-		},
-	}
-}
-
-// missing lists what a type lacks, if it has anything at all.
-func missing(typ ggml.Type, in map[string]func(ggml.Type) bool) (lacks []string) {
-	for what, has := range in {
-		if !has(typ) {
-			lacks = append(lacks, what)
-		}
-	}
-	if len(lacks) == len(in) {
-		return nil
-	}
-	slices.Sort(lacks)
-	return lacks
-}
-
-// TestTypesAreWhole lists what each type lacks of what makes it run.
-func TestTypesAreWhole(t *testing.T) {
-	in := sources(t)
-	for typ := ggml.Type(0); typ < 256; typ++ {
-		for _, what := range missing(typ, in) {
-			t.Errorf("%v lacks %s", typ, what)
-		}
-	}
+func TestEveryFormHasASnippet(t *testing.T) {
 	files, err := snippets.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(supported()); len(files) != n {
-		t.Errorf("have %d snippets, want %d: one per type with a form", len(files), n)
-	}
-}
-
-func TestMissing(t *testing.T) {
-	in := map[string]func(ggml.Type) bool{"a": func(typ ggml.Type) bool { return typ == 1 }, "b": func(typ ggml.Type) bool { return typ < 3 }}
-	for typ, want := range map[ggml.Type][]string{1: nil, 2: {"a"}, 3: nil} {
-		if have := missing(typ, in); !slices.Equal(have, want) {
-			t.Errorf("type %d: have %v, want %v", typ, have, want)
+	types := supported()
+	for _, typ := range types {
+		if _, ok := Source(typ); !ok {
+			t.Errorf("%v has a GPU form but no snippet", typ)
 		}
 	}
-	for what, has := range sources(t) {
-		if !has(ggml.Q4_K) || has(ggml.IQ1_S) || has(ggml.I32) {
-			t.Errorf("%s: have Q4_K %v, IQ1_S %v, I32 %v, want the first alone", what, has(ggml.Q4_K), has(ggml.IQ1_S), has(ggml.I32))
+	if len(files) != len(types) {
+		t.Errorf("have %d snippets, want %d: one per type with a form", len(files), len(types))
+	}
+	for _, typ := range []ggml.Type{ggml.I32, ggml.IQ1_S, 999} {
+		if _, ok := Source(typ); ok {
+			t.Errorf("%v has a snippet but no form", typ)
 		}
 	}
 }
