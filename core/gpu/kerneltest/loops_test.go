@@ -76,6 +76,7 @@ func countedCases(t *testing.T, r *rand.Rand) []kerneltest.Case {
 			countedTopK(topKCase(r, mk("topk", map[string]uint32{"E": e, "K": k, "GROUPS": []uint32{1, 32}[i], "USED": []uint32{1, 8}[i], "W": w},
 				"score", []string{"sigmoid", "softmax"}[i], "weight", "plain"), "normal")),
 			shortConvCase(r, mk("shortconv", map[string]uint32{"TAPS": uint32(3 + i), "W": w}), 1+r.IntN(9)),
+			countedResolve(resolveCase(r, mk("resolve", map[string]uint32{"W": w}))),
 			addCase(r, mk("add", nil), 50, 2),
 			convCase(r, mk("conv", map[string]uint32{"TAPS": uint32(3 + i), "W": 64, "LANES": uint32(1 + 7*i)}), 8*(1+r.IntN(4))), // whole runs
 			deltaCase(r, build(t, deltaSpec("head", 96, deltaShapes[i])), 1+r.IntN(30)),
@@ -99,6 +100,13 @@ func countedTopK(c kerneltest.Case) kerneltest.Case {
 	if bias := c.Memory["bias"]; bias != nil {
 		clear(bias.Values)
 	}
+	return c
+}
+
+// countedResolve is a token that has not stopped, and does now.
+func countedResolve(c kerneltest.Case) kerneltest.Case {
+	c.Memory["token"].Values[0] = 0
+	c.Memory["residency"].Values[int(c.Memory["picks"].Values[0])%len(c.Memory["residency"].Values)] = 0xFFFFFFFF
 	return c
 }
 
