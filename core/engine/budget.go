@@ -26,6 +26,36 @@ func (b Budget) ByKind() map[gpu.Kind]uint64 {
 		gpu.Table: b.Table, gpu.Staging: b.Staging, gpu.Pool: b.Pool}
 }
 
+// BudgetError says that a budget does not hold a model's fixed parts and its smallest pool.
+type BudgetError struct {
+	Have, Fixed, Pool uint64 // bytes
+}
+
+// Want is the smallest budget that works.
+func (e *BudgetError) Want() uint64 { return e.Fixed + e.Pool }
+
+// Error implements error.
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("engine: GPU budget: have %d bytes, want at least %d: %d for the dense weights and other fixed parts, %d for the smallest expert pool: give --gpu-budget more, or less context (--ctx)",
+		e.Have, e.Want(), e.Fixed, e.Pool)
+}
+
+// Predict is what Load would make of a device's memory with these options: bytes by kind, and the banks. It needs
+// no device. A budget that is too small is a *BudgetError, which comes with all kinds but the pool.
+func (m *Planned) Predict(device gpu.Limits, o Options) (Budget, []stream.Bank, error) {
+	if o.Readers <= 0 {
+		o.Readers = defaultReaders
+	}
+	if err := m.checkLoops(DeviceLimits(device)); err != nil {
+		return Budget{}, nil, err
+	}
+	x := &Model{Planned: m, limits: device, snapshots: o.Snapshots}
+	if err := x.planTopN(o.Top); err != nil {
+		return Budget{}, nil, err
+	}
+	return x.budget(o)
+}
+
 // budget adds up what is fixed and gives the rest to the pool.
 func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 	var b Budget
@@ -66,8 +96,8 @@ func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 		}
 		b.Staging += gpu.Booked(n)
 	}
-	groups := m.groups()
-	limit := int64(min(m.device.Limits().MaxStorageBinding, m.device.Limits().MaxBufferSize))
+	groups := m.Groups()
+	limit := int64(min(m.limits.MaxStorageBinding, m.limits.MaxBufferSize))
 	for _, g := range groups {
 		b.Whole += uint64(len(g.Layers)*g.Experts) * uint64(g.RecordBytes)
 	}
@@ -78,8 +108,7 @@ func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 	banks, err := stream.Divide(groups, limit, max(pool, 0))
 	var small *stream.BudgetError
 	if errors.As(err, &small) {
-		return b, nil, fmt.Errorf("engine: GPU budget: have %d bytes, want at least %d: %d for the dense weights and other fixed parts, %d for the smallest expert pool: give --gpu-budget more, or less context (--ctx)",
-			o.Budget, b.Total()+uint64(small.Want), b.Total(), small.Want)
+		return b, nil, &BudgetError{Have: o.Budget, Fixed: b.Total(), Pool: uint64(small.Want)}
 	}
 	if err != nil {
 		return b, nil, fail("expert pool", err)
@@ -112,8 +141,8 @@ func kindOf(c program.Class) gpu.Kind {
 	return gpu.Scratch
 }
 
-// groups are the MoE layers by record layout: layers whose records are laid out alike share banks.
-func (m *Model) groups() []stream.Group {
+// Groups are the MoE layers by record layout: layers whose records are laid out alike share banks.
+func (m *Planned) Groups() []stream.Group {
 	index := map[string]int{}
 	var groups []stream.Group
 	for _, r := range m.Records {

@@ -29,19 +29,20 @@ type Opener func(p *program.Plan, weights []*program.Placed, records []*program.
 
 // Options shape a loaded model.
 type Options struct {
-	Budget    uint64                   // bytes of every GPU buffer together; 0 holds everything
-	Context   int                      // tokens a session can hold; 0 is min(4096, the file's)
-	Chunk     int                      // tokens of a prompt that go through the model at once; 0 is 256
-	KVF32     bool                     // KV caches in f32 rather than f16
-	Snapshots int                      // of recurrent state that each session keeps, see Session.Snapshot
-	Top       int                      // read back only the best Top tokens of each row, at most MaxTop; 0 is every logit
-	Suppress  []int32                  // tokens whose logits count as -Inf
-	Profile   bool                     // time every dispatch by itself, see Model.Profile
-	Trace     *Trace                   // sees values as steps compute them; may be nil
-	Routed    Routed                   // is told the experts that are picked; may be nil
-	Wait      bool                     // for each layer's routing, rather than resolve it on the GPU
-	Readers   int                      // expert records read at once; 0 is 4
-	Progress  func(done, total uint64) // of the dense upload, in bytes; may be nil
+	Budget    uint64                       // bytes of every GPU buffer together; 0 holds everything
+	Context   int                          // tokens a session can hold; 0 is min(4096, the file's)
+	Chunk     int                          // tokens of a prompt that go through the model at once; 0 is 256
+	KVF32     bool                         // KV caches in f32 rather than f16
+	Snapshots int                          // of recurrent state that each session keeps, see Session.Snapshot
+	Top       int                          // read back only the best Top tokens of each row, at most MaxTop; 0 is every logit
+	Suppress  []int32                      // tokens whose logits count as -Inf
+	Profile   bool                         // time every dispatch by itself, see Model.Profile
+	Trace     *Trace                       // sees values as steps compute them; may be nil
+	Routed    Routed                       // is told the experts that are picked; may be nil
+	Wait      bool                         // for each layer's routing, rather than resolve it on the GPU
+	Readers   int                          // expert records read at once; 0 is 4
+	Policy    func(keys int) stream.Policy // makes each bank's eviction policy; nil is the pool's default
+	Progress  func(done, total uint64)     // of the dense upload, in bytes; may be nil
 }
 
 // Routed is told which experts the tokens of a step at positions pos, pos + 1, … picked in an MoE layer (numbered as in the
@@ -54,6 +55,7 @@ type Model struct {
 	Budget    Budget // what was predicted
 	Compile   time.Duration
 	device    *gpu.Device
+	limits    gpu.Limits // the device's
 	source    store.Source
 	code      *code
 	dense     [][]*gpu.Buffer // by weight and band
@@ -82,7 +84,7 @@ func Load(ctx context.Context, dev *gpu.Device, h *program.Header, p Planner, op
 	if o.Readers <= 0 {
 		o.Readers = defaultReaders
 	}
-	device := deviceBounds(dev.Limits())
+	device := DeviceBounds(dev.Limits())
 	planned, err := Ask(ctx, h, p, device, o)
 	if err != nil {
 		return nil, err
@@ -90,7 +92,7 @@ func Load(ctx context.Context, dev *gpu.Device, h *program.Header, p Planner, op
 	if err := planned.checkLoops(device.Limits); err != nil {
 		return nil, err
 	}
-	m := &Model{Planned: planned, device: dev, snapshots: o.Snapshots, routed: o.Routed, busy: make(chan struct{}, 1)}
+	m := &Model{Planned: planned, device: dev, limits: dev.Limits(), snapshots: o.Snapshots, routed: o.Routed, busy: make(chan struct{}, 1)}
 	mask, err := suppressMask(o.Suppress, m.Plan.Model.Vocab)
 	if err != nil {
 		return nil, err
@@ -141,7 +143,7 @@ func (m *Model) allocate(ctx context.Context, banks []stream.Bank, suppress []by
 	if err := m.upload(ctx, o.Progress); err != nil {
 		return err
 	}
-	if m.experts, err = m.makeExperts(banks, o.Readers); err != nil {
+	if m.experts, err = m.makeExperts(banks, o); err != nil {
 		return err
 	}
 	if err := m.makeRunner(); err != nil {

@@ -35,7 +35,7 @@ type experts struct {
 }
 
 // makeExperts creates the banks and the pool.
-func (m *Model) makeExperts(banks []stream.Bank, readers int) (*experts, error) {
+func (m *Model) makeExperts(banks []stream.Bank, o Options) (*experts, error) {
 	x := &experts{model: m, bank: map[int]int{}, index: map[int]uint64{}}
 	for i, r := range m.Records {
 		x.index[int(r.Layer)] = uint64(i)
@@ -59,10 +59,10 @@ func (m *Model) makeExperts(banks []stream.Bank, readers int) (*experts, error) 
 		x.dirty = append(x.dirty, true)
 	}
 	var err error
-	if x.staging, err = makeStaging(m.device, stagingBuffers(readers), m.largestRecord()); err != nil {
+	if x.staging, err = makeStaging(m.device, stagingBuffers(o.Readers), m.largestRecord()); err != nil {
 		return x, err
 	}
-	x.pool, err = stream.New(stream.Config{Banks: banks, Readers: readers, Loader: x})
+	x.pool, err = stream.New(stream.Config{Banks: banks, Readers: o.Readers, Loader: x, Policy: o.Policy})
 	return x, err
 }
 

@@ -64,8 +64,8 @@ func Ask(ctx context.Context, h *program.Header, p Planner, device program.Bound
 	return m, nil
 }
 
-// deviceBounds are a device's limits and alignments as the validator takes them.
-func deviceBounds(l gpu.Limits) program.Bounds {
+// DeviceBounds are a device's limits and alignments as the validator takes them.
+func DeviceBounds(l gpu.Limits) program.Bounds {
 	return program.Bounds{Limits: DeviceLimits(l), StorageAlign: uint32(l.StorageAlign), UniformAlign: uint32(l.UniformAlign), MaxBuffer: l.MaxBufferSize}
 }
 

@@ -123,6 +123,7 @@ func (m *Model) run(ctx context.Context, s *Session, step program.StepUniform) e
 	}
 	m.runner.commands.Reset()
 	defer m.letGo()
+	m.experts.pool.Tick()
 	if err := m.trace.input(m.runner.bytes, step, int(m.Plan.Model.Hidden)); err != nil {
 		return err
 	}

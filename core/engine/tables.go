@@ -45,7 +45,7 @@ func (t tableBytes) total() uint64 {
 
 // sizeTables computes the sizes from the plan, the chunk and the program's constants.
 func (m *Model) sizeTables() tableBytes {
-	layers, align := uint64(len(m.Records)), m.device.Limits().StorageAlign
+	layers, align := uint64(len(m.Records)), m.limits.StorageAlign
 	size := func(t program.Table) uint64 {
 		return program.TableBytes(t, m.Plan.Model, m.Program.TileRows, uint64(m.Chunk), uint64(m.outs()))
 	}
@@ -69,7 +69,7 @@ func (m *Planned) outs() int { return min(m.Chunk, maxOuts) }
 
 // packConstants lays every distinct constants struct of the program one after the other.
 func (m *Model) packConstants() (at map[string]uint64, packed []byte) {
-	align := m.device.Limits().UniformAlign
+	align := m.limits.UniformAlign
 	at = map[string]uint64{}
 	m.eachDispatch(func(_ *program.Section, d *program.Dispatch) {
 		if _, ok := at[string(d.Constants)]; ok || len(d.Constants) == 0 {

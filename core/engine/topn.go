@@ -44,7 +44,7 @@ func (m *Model) planTopN(n int) error {
 	if n > MaxTop {
 		return fmt.Errorf("engine: top: have %d tokens, want at most %d", n, MaxTop)
 	}
-	op, err := kernels.NewTopN(DeviceLimits(m.device.Limits()), vocab, min(uint32(n), vocab))
+	op, err := kernels.NewTopN(DeviceLimits(m.limits), vocab, min(uint32(n), vocab))
 	if err != nil {
 		return fail("top", err)
 	}

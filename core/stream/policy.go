@@ -14,6 +14,8 @@ type Policy interface {
 	Remove(id int)
 	// Evict takes out and returns the id to evict. At least one is listed.
 	Evict() int
+	// Tick says that a step of the model begins: a token that is made, or a chunk of a prompt.
+	Tick()
 }
 
 // lru is a ring through next and prev; the index keys stands for the list itself:
@@ -39,6 +41,8 @@ func (l *lru) Touch(id int) {
 		l.Push(id)
 	}
 }
+
+func (l *lru) Tick() {}
 
 func (l *lru) Push(id int) {
 	root := int32(len(l.next) - 1)

@@ -142,6 +142,16 @@ func (p *Pool) addBank(index int, c Bank, policy Policy) {
 	}
 }
 
+// Tick tells the policies that a step of the model begins. Call it once a step, before
+// its first Ensure; policies that know no time don't need it.
+func (p *Pool) Tick() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.banks {
+		b.policy.Tick()
+	}
+}
+
 // Close ends the pool: reads that have not begun are dropped, waiting calls of
 // Ensure fail, and Close returns when no Load runs any more, so that the buffers
 // may be destroyed. Pins may still be released. Closing twice is harmless.

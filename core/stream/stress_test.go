@@ -17,7 +17,8 @@ import (
 // cancels, while a queue owner keeps the residency map, under every policy.
 func TestStress(t *testing.T) {
 	for name, policy := range map[string]func(rng *rand.Rand) func(int) Policy{
-		"lru": func(*rand.Rand) func(int) Policy { return NewLRU },
+		"lru":     func(*rand.Rand) func(int) Policy { return NewLRU },
+		"decayed": func(*rand.Rand) func(int) Policy { return func(keys int) Policy { return NewDecayed(keys, 8) } },
 		"random": func(rng *rand.Rand) func(int) Policy {
 			return func(int) Policy { return &randomPolicy{rng: rng} }
 		},

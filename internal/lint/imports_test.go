@@ -34,7 +34,7 @@ type rule struct {
 }
 
 // leaves of core know nothing of the rest of it.
-var leaves = []string{"core/gguf", "core/tokenizer", "core/gpu", "core/stream", "core/sample", "core/registry"}
+var leaves = []string{"core/gguf", "core/tokenizer", "core/gpu", "core/stream", "core/sample", "core/registry", "core/routing"}
 
 // helpers are packages for tests only: any test may import them, and they import what they help to test.
 var helpers = []string{"core/gguf/gguftest", "core/gpu/gputest", "core/gpu/kerneltest"}

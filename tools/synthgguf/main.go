@@ -1,6 +1,6 @@
 // Command synthgguf writes GGUF files of published models' true shapes, or of fewer of their layers, with random weights: to
 // measure on files of real size without downloading them. What is in them, and what is realistic about it, is package
-// synth's matter; here are flags, the trace check's table (check.go) and the writing of a file (write.go).
+// synth's matter; here are flags, the trace check's table (check.go), traces (record.go) and the writing of a file (write.go).
 package main
 
 import (
@@ -29,9 +29,11 @@ type cli struct {
 	Out   string `short:"o" placeholder:"FILE" xor:"what" required:"" help:"Write the file."`
 	Force bool   `help:"Overwrite FILE."`
 
+	TraceOut string `placeholder:"FILE" xor:"what" required:"" help:"Write no model but a routing trace (docs/trace-format.md): what all routers pick along a simulated continuation."`
+
 	TraceCheck  bool `xor:"what" required:"" help:"Write no file: simulate the routers along a continuation, and print how often caches of several sizes hit."`
 	TraceTokens int  `placeholder:"N" default:"4000" help:"Tokens to simulate (default ${default})."`
-	TraceLayers int  `placeholder:"N" help:"Layers to simulate, spread over the model (default 3, or all of fewer)."`
+	TraceLayers int  `placeholder:"N" help:"Layers that --trace-check simulates, spread over the model (default 3, or all of fewer)."`
 }
 
 func main() {
@@ -74,6 +76,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if c.TraceCheck {
 		return check(ctx, stdout, m, c.Seed, c.TraceTokens, c.TraceLayers)
+	}
+	if c.TraceOut != "" {
+		return record(ctx, stderr, m, c.Seed, c.TraceTokens, c.TraceOut, c.Force)
 	}
 	return write(ctx, stderr, m, c.Out, c.Force)
 }

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/sluicehost/sluice/core/gguf"
+	"github.com/sluicehost/sluice/core/routing"
+	"github.com/sluicehost/sluice/tools/synthgguf/synth"
+)
+
+// record writes what the routers pick along a simulated continuation, as host run --trace would for the file.
+func record(ctx context.Context, progress io.Writer, m *synth.Model, seed uint64, tokens int, path string, force bool) (err error) {
+	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if force {
+		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	header, err := traceHeader(m)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, flags, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("%s is there already: remove it, or give --force", path)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil {
+			os.Remove(path)
+		}
+	}()
+	var layers []synth.Trace
+	told := time.Now()
+	for i, l := range header.Layers {
+		t, err := m.Trace(ctx, seed, tokens, []int{l.Layer})
+		if err != nil {
+			return err
+		}
+		layers = append(layers, t...)
+		if time.Since(told) > time.Second {
+			told = time.Now()
+			fmt.Fprintf(progress, "synthgguf: layer %d of %d\n", i+1, len(header.Layers))
+		}
+	}
+	w, err := routing.NewWriter(f, header)
+	if err != nil {
+		return err
+	}
+	w.Decoding(true)
+	picks := make([]int, header.TopK)
+	for pos := range tokens {
+		for _, t := range layers {
+			for i, e := range t.Picks[pos] {
+				picks[i] = int(e)
+			}
+			w.Add(t.Layer, pos, picks)
+		}
+	}
+	return w.Err()
+}
+
+// traceHeader describes the model. Record sizes are those of the file's tensors: what a slot pads is not counted.
+func traceHeader(m *synth.Model) (*routing.Header, error) {
+	data := m.Header()
+	var size uint64
+	for i := range m.Tensors {
+		size += synth.Padded(m.Tensors[i].Size())
+	}
+	f, err := gguf.Read(beginning(data), int64(size)+int64(len(data)), "the synthetic model")
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(data[:f.Parts[0].HeaderSize])
+	h := &routing.Header{Model: m.Shape.Arch + " " + m.Shape.Name + " (synthetic)", Architecture: m.Shape.Arch, Sum: hex.EncodeToString(sum[:]),
+		Experts: m.Shape.Experts, TopK: m.Shape.TopK}
+	groups := map[string]int{}
+	for _, layer := range m.MoELayers() {
+		l, layout := routing.Layer{Layer: layer}, ""
+		for i := range m.Tensors {
+			t := &m.Tensors[i]
+			if part, ok := strings.CutPrefix(t.Name, fmt.Sprintf("blk.%d.", layer)); ok && strings.Contains(part, "_exps.weight") {
+				l.RecordBytes += int64(t.Size()) / int64(m.Shape.Experts)
+				layout += fmt.Sprint(part, t.Type, t.Dims, ";")
+			}
+		}
+		if _, ok := groups[layout]; !ok {
+			groups[layout] = len(groups)
+		}
+		l.Group = groups[layout]
+		h.Layers = append(h.Layers, l)
+	}
+	return h, nil
+}
+
+// beginning is a file of which only the first bytes are known; zeros follow.
+type beginning []byte
+
+func (b beginning) ReadAt(p []byte, off int64) (int, error) {
+	clear(p)
+	if off < int64(len(b)) {
+		copy(p, b[off:])
+	}
+	return len(p), nil
+}
