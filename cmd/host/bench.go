@@ -17,6 +17,7 @@ type benchCmd struct {
 	modelFlags
 	engineFlags
 	registryFlags
+	traceFlag
 	Prompt  int  `default:"512" placeholder:"N" help:"Tokens of the prompt (default 512)."`
 	Decode  int  `default:"64" placeholder:"N" help:"Tokens to make after it (default 64)."`
 	Runs    int  `default:"3" placeholder:"N" help:"Runs after the first, which is told apart: it finds no expert on the GPU (default 3)."`
@@ -80,6 +81,7 @@ func (c *benchCmd) Run(a *app) error {
 	r := &benchReport{Prompt: c.Prompt, Decode: c.Decode}
 	err := c.with(a, engine.Options{Top: 1}, func(b *bench) error { return b.measure(a.ctx, c.Runs, r) })
 	if err == nil && c.Profile {
+		c.Trace = "" // the measurement has written it
 		err = c.with(a, engine.Options{Top: 1, Profile: true}, func(b *bench) error { return b.profile(a.ctx, r) })
 	}
 	if err != nil {
@@ -100,7 +102,7 @@ type bench struct {
 
 // with loads the model for f.
 func (c *benchCmd) with(a *app, o engine.Options, f func(*bench) error) error {
-	l, err := a.load(c.modelFlags, c.registryFlags, c.engineFlags, o)
+	l, err := c.traceFlag.load(a, c.modelFlags, c.registryFlags, c.engineFlags, o)
 	if err != nil {
 		return err
 	}
@@ -155,10 +157,12 @@ func (b *bench) run(ctx context.Context) (benchRun, error) {
 		next[0] = l.IDs[0]
 		return nil
 	}
+	b.routes.decoding(false)
 	start := time.Now()
 	if err := b.session.Feed(ctx, b.prompt, 1, emit); err != nil {
 		return benchRun{}, err
 	}
+	b.routes.decoding(true)
 	x := benchRun{Prefill: time.Since(start).Seconds()}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

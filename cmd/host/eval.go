@@ -17,6 +17,7 @@ type evalCmd struct {
 	engineFlags
 	registryFlags
 	statsFlag
+	traceFlag
 	Dump string `placeholder:"DIR" help:"Write every value of every step to a file in this folder, which must be new or empty: slow, for finding where two runs part."`
 }
 
@@ -87,7 +88,7 @@ func (c *evalCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	l, err := a.load(c.modelFlags, c.registryFlags, c.engineFlags, engine.Options{Trace: d.trace()})
+	l, err := c.traceFlag.load(a, c.modelFlags, c.registryFlags, c.engineFlags, engine.Options{Trace: d.trace()})
 	if err != nil {
 		return err
 	}
@@ -190,6 +191,7 @@ func (l *loaded) answer(ctx context.Context, ids []int32, greedy, top, last int)
 		out.Greedy, out.Steps = append(out.Greedy, next), append(out.Steps, at)
 		return err
 	}
+	l.routes.decoding(false)
 	err := l.session.Feed(ctx, ids, want, func(pos int, l *engine.Logits) error {
 		at, err := report(pos, l.All, top)
 		if err != nil {
@@ -203,6 +205,7 @@ func (l *loaded) answer(ctx context.Context, ids []int32, greedy, top, last int)
 		}
 		return nil
 	})
+	l.routes.decoding(true)
 	for err == nil && len(out.Greedy) < greedy {
 		err = l.session.Feed(ctx, out.Greedy[len(out.Greedy)-1:], 1, func(pos int, l *engine.Logits) error {
 			at, err := report(pos, l.All, top)

@@ -24,6 +24,7 @@ type loaded struct {
 	device  *gpu.Device
 	budget  string        // what the GPU budget is, for people
 	took    time.Duration // to load
+	routes  *recorder     // of the routing; nil for none
 }
 
 // load brings a model up: its header, its plugin, the GPU, its weights. On an error nothing
@@ -72,6 +73,7 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, o engine.Option
 	}
 	o.Budget, o.Context, o.Chunk, o.KVF32 = bytes, e.Ctx, e.Chunk, e.KV == "f32"
 	o.Wait = e.Routing == "wait"
+	o.Policy = e.Evict.policy()
 	if o.Suppress == nil {
 		if o.Suppress, err = suppressed(f.File); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
@@ -136,7 +138,7 @@ func architectureOf(f *gguf.File) (string, error) {
 
 // close frees everything.
 func (l *loaded) close() error {
-	var errs []error
+	errs := []error{l.routes.close()}
 	if l.session != nil {
 		l.session.Close()
 	}

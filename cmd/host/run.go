@@ -19,6 +19,7 @@ type runCmd struct {
 	engineFlags
 	registryFlags
 	statsFlag
+	traceFlag
 	Prompt *string `short:"p" placeholder:"TEXT" help:"The prompt. Default: standard input, less one final newline."`
 	Tokens int     `name:"tokens" short:"n" default:"512" placeholder:"N" help:"Most tokens to generate (default 512)."`
 	Raw    bool    `help:"Continue the prompt as it is, without a chat template. A BOS is put in front where the model asks for one, and special tokens in the prompt are recognized."`
@@ -56,7 +57,7 @@ func (c *runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	l, err := a.load(c.modelFlags, c.registryFlags, c.engineFlags, engine.Options{Top: sampler.Needs()})
+	l, err := c.traceFlag.load(a, c.modelFlags, c.registryFlags, c.engineFlags, engine.Options{Top: sampler.Needs()})
 	if err != nil {
 		return err
 	}
@@ -143,6 +144,7 @@ func (g *generation) run(ctx context.Context, ids []int32) error {
 		return fmt.Errorf("the prompt has %d tokens, the context holds %d: give a shorter prompt or a larger --ctx", len(ids), room)
 	}
 	g.begun, g.prompted = true, len(ids)
+	g.routes.decoding(false)
 	var next int32
 	pick := func(_ int, l *engine.Logits) (err error) {
 		if l.All == nil {
@@ -155,6 +157,7 @@ func (g *generation) run(ctx context.Context, ids []int32) error {
 	start := time.Now()
 	err := g.session.Feed(ctx, ids, 1, pick)
 	g.prefill = time.Since(start)
+	g.routes.decoding(true)
 	start = time.Now()
 	for err == nil {
 		if done, e := g.take(next); done || e != nil {

@@ -23,39 +23,50 @@ type traceFlag struct {
 // recorder writes a routing trace; nil writes none.
 type recorder struct {
 	file   *os.File
-	writer *routing.Writer // from begin on
+	writer *routing.Writer // once the model is loaded
 }
 
-// open makes the file before the work is done.
-func (f traceFlag) open() (*recorder, error) {
+// load loads a model whose routing is recorded, if the flag says so. The file is made before.
+func (f traceFlag) load(a *app, m modelFlags, r registryFlags, e engineFlags, o engine.Options) (*loaded, error) {
 	if f.Trace == "" {
-		return nil, nil
+		return a.load(m, r, e, o)
 	}
 	file, err := os.Create(f.Trace)
 	if err != nil {
 		return nil, fmt.Errorf("--trace: %w", err)
 	}
-	return &recorder{file: file}, nil
+	x := &recorder{file: file}
+	o.Routed = func(layer, pos int, picks []int) { x.writer.Add(layer, pos, picks) }
+	l, err := a.load(m, r, e, o)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	l.routes = x
+	if err := x.begin(l, m); err != nil {
+		return nil, errors.Join(fmt.Errorf("--trace: %w", err), l.close())
+	}
+	return l, nil
 }
 
-// routed is what the engine calls.
-func (r *recorder) routed() engine.Routed {
-	if r == nil {
-		return nil
+// begin writes the header.
+func (r *recorder) begin(l *loaded, m modelFlags) error {
+	f, err := m.open()
+	if err != nil {
+		return err
 	}
-	return func(layer, pos int, picks []int) { r.writer.Add(layer, pos, picks) }
+	sum, err := headerSum(f.File)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	r.writer, err = routing.NewWriter(r.file, traceHeader(l.path, sum, l.model.Planned))
+	return err
 }
 
-// begin writes the header, once the model is there.
-func (r *recorder) begin(l *loaded) (err error) {
-	if r == nil {
-		return nil
+// decoding says whether the tokens to come are made (true) or a prompt's.
+func (r *recorder) decoding(on bool) {
+	if r != nil {
+		r.writer.Decoding(on)
 	}
-	if r.writer, err = routing.NewWriter(r.file, traceHeader(l.path, l.sum, l.model.Planned)); err != nil {
-		return fmt.Errorf("--trace: %w", err)
-	}
-	l.trace = r.writer
-	return nil
 }
 
 // close ends the file and tells the first error.

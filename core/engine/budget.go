@@ -50,15 +50,18 @@ func (m *Planned) Predict(device gpu.Limits, o Options) (Budget, []stream.Bank, 
 		return Budget{}, nil, err
 	}
 	x := &Model{Planned: m, limits: device, snapshots: o.Snapshots}
-	if err := x.planTopN(o.Top); err != nil {
-		return Budget{}, nil, err
-	}
 	return x.budget(o)
 }
 
-// budget adds up what is fixed and gives the rest to the pool.
+// budget chooses what runs beside the program, adds up what is fixed and gives the rest to the pool.
 func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 	var b Budget
+	if err := m.planTopN(o.Top); err != nil {
+		return b, nil, err
+	}
+	if !o.Wait && !o.Profile && o.Trace == nil { // those look at each dispatch
+		m.token = m.planToken()
+	}
 	for _, w := range m.Weights {
 		for _, band := range w.Bands {
 			b.Dense += gpu.Booked(band.Bytes)
@@ -82,7 +85,7 @@ func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 		}
 	}
 	if m.token != nil {
-		for _, x := range m.token.buffers(m.device.Limits().UniformAlign) {
+		for _, x := range m.token.buffers(m.limits.UniformAlign) {
 			b.Table += gpu.Booked(x.size)
 		}
 		b.Staging = gpu.Booked(m.token.logBytes())

@@ -98,12 +98,6 @@ func Load(ctx context.Context, dev *gpu.Device, h *program.Header, p Planner, op
 		return nil, err
 	}
 	m.suppress = o.Suppress
-	if err := m.planTopN(o.Top); err != nil {
-		return nil, err
-	}
-	if !o.Wait && !o.Profile && o.Trace == nil { // those look at each dispatch
-		m.token = m.planToken()
-	}
 	budget, banks, err := m.budget(o)
 	if err != nil {
 		return nil, err

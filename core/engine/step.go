@@ -118,12 +118,12 @@ func (m *Model) run(ctx context.Context, s *Session, step program.StepUniform) e
 	if err := m.writeOuts(step); err != nil {
 		return err
 	}
+	m.experts.pool.Tick()
 	if m.token != nil && step.T == 1 {
 		return m.runToken(ctx, s, step)
 	}
 	m.runner.commands.Reset()
 	defer m.letGo()
-	m.experts.pool.Tick()
 	if err := m.trace.input(m.runner.bytes, step, int(m.Plan.Model.Hidden)); err != nil {
 		return err
 	}

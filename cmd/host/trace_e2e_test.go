@@ -1,0 +1,80 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sluicehost/sluice/core/routing"
+)
+
+// recordTiny runs the tiny model with --trace.
+func recordTiny(t *testing.T, args ...string) (string, *routing.Trace) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "run.trace")
+	r := runHost(t, "", append([]string{"run", "--model", tiny, "--raw", "--prompt", "In the beginning", "--temp", "0.8", "--seed", "1", "--trace", path}, args...)...)
+	if r.code != 0 {
+		t.Fatalf("have code %d, errors %s", r.code, r.stderr)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	trace, err := routing.Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path, trace
+}
+
+// TestRunTrace: a trace has every token of prompt and answer, and tells them apart.
+func TestRunTrace(t *testing.T) {
+	t.Parallel()
+	needGPU(t)
+	const made = 8
+	_, trace := recordTiny(t, "-n", "8", "--gpu-budget", "max")
+	h := trace.Header
+	if h.Model != filepath.Base(tiny) || h.Architecture != "lfm2moe" || len(h.Sum) != 64 || h.Experts != 32 || h.TopK != 4 || len(h.Layers) != 6 || h.Layers[0].Layer != 2 || trace.Cut {
+		t.Errorf("have %+v", h)
+	}
+	pos, tokens := 0, map[bool]int{}
+	for _, s := range trace.Steps {
+		if s.Pos != pos {
+			t.Errorf("have a step at %d, want %d", s.Pos, pos)
+		}
+		pos += s.Tokens
+		tokens[s.Decode] += s.Tokens
+	}
+	if tokens[false] != 4 || tokens[true] != made {
+		t.Errorf("have %v tokens, want 4 of the prompt and %d", tokens, made)
+	}
+	runHost(t, "", "run", "--model", tiny, "--raw", "--prompt", "x", "--trace", filepath.Join(t.TempDir(), "no", "folder")).fails(t, "--trace: ")
+}
+
+// TestEvict: no policy changes a token.
+func TestEvict(t *testing.T) {
+	t.Parallel()
+	needGPU(t)
+	var want string
+	for _, policy := range []string{"lru", "freq", "freq:2.5"} {
+		r := runHost(t, "", "run", "--model", tiny, "--raw", "--prompt", "In the beginning", "-n", "12", "--gpu-budget", "15500000", "--evict", policy)
+		if want == "" {
+			want = r.stdout
+		}
+		if r.code != 0 || r.stdout != want || strings.Contains(r.stderr, "hit rate 100") {
+			t.Errorf("%s: have code %d, %q, errors %s; want %q", policy, r.code, r.stdout, r.stderr, want)
+		}
+	}
+}
+
+func TestEvictionFlag(t *testing.T) {
+	for text, want := range map[string]string{"lru": "lru", "freq": eviction{"freq", defaultHalf}.String(), "freq:2.5": "freq:2.5", "freq:": "", "freq:0": "", "freq:nan": "", "lru:3": "", "mru": ""} {
+		var e eviction
+		err := e.UnmarshalText([]byte(text))
+		if want == "" && err == nil || want != "" && (err != nil || e.String() != want) {
+			t.Errorf("%s: have %v, %v; want %q", text, e, err, want)
+		}
+	}
+}
