@@ -3,14 +3,17 @@ package store_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehost/sluice/core/store"
 )
@@ -179,6 +182,9 @@ func TestMissingFiles(t *testing.T) {
 				if how == "missing" && name != "manifest.json" && !errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("have error %v, want it to say that there is no file", err)
 				}
+				if name != "manifest.json" && !strings.Contains(err.Error(), "--force") {
+					t.Errorf("have error %v, want it to say what to do", err)
+				}
 				faults, err := store.Verify(context.Background(), dir, nil)
 				if name == "manifest.json" && how == "missing" {
 					if err == nil {
@@ -189,6 +195,55 @@ func TestMissingFiles(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Sizes in a manifest make no allocation, though files with holes are as long as it says.
+func TestHoles(t *testing.T) {
+	o := small(t)
+	const stride, header = 1 << 40, 256 << 20
+	for name, c := range map[string]struct {
+		file string
+		size int64
+		edit func(m *store.Manifest)
+		want string
+	}{
+		"record": {"experts.bin", stride, func(m *store.Manifest) { m.Records[0].Experts, m.Records[0].Stride = 1, stride }, "context deadline"},
+		"headers": {"headers.bin", 1000 * header, func(m *store.Manifest) {
+			m.Parts = slices.Repeat([]store.Part{{Name: "x", Size: 1 << 40, Header: header, SHA256: m.Table}}, 1000)
+		}, "headers of more than"},
+		"checksums": {"checksums.bin", 1 << 33, func(m *store.Manifest) {
+			for i := range 1 << 11 {
+				m.Records = append(m.Records, store.Layer{Layer: 10 + i, Experts: 1 << 20, Stride: 1})
+			}
+		}, "have more records than"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			ingest(t, o, dir, store.IngestOptions{})
+			if err := os.Truncate(filepath.Join(dir, c.file), c.size); err != nil {
+				t.Skip(err)
+			}
+			if name == "record" { // the other checksums are right
+				change(t, dir, "checksums.bin", func(b []byte) []byte { return b[:len(b)-3*4] })
+			}
+			var sums []byte
+			if name != "checksums" {
+				var err error
+				if sums, err = os.ReadFile(filepath.Join(dir, "checksums.bin")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			change(t, dir, "manifest.json", func(b []byte) []byte {
+				return store.Resealed(b, func(m *store.Manifest) { c.edit(m); m.Checksums = fmt.Sprintf("%x", sha256.Sum256(sums)) })
+			})
+			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+			defer cancel()
+			faults, err := store.Verify(ctx, dir, nil)
+			if have := fmt.Sprint(faults, err); !strings.Contains(have, c.want) {
+				t.Errorf("have %.500s, want %s", have, c.want)
+			}
+		})
 	}
 }
 

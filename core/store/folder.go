@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,6 +37,13 @@ type folder struct {
 
 // openFolder opens a folder that is there.
 func openFolder(path string) (*folder, error) {
+	info, err := os.Stat(path) // before opening: opening a pipe would wait for its writer
+	if err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%s: have a file, want the folder of a store", path)
+	}
+	if err != nil {
+		return nil, err
+	}
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, err
@@ -44,7 +52,7 @@ func openFolder(path string) (*folder, error) {
 }
 
 // makeFolder opens a folder for an ingest, which it makes if need be. It refuses
-// one that has files that no store has.
+// one that has files of someone else's.
 func makeFolder(path string) (*folder, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, err
@@ -53,9 +61,9 @@ func makeFolder(path string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	others, err := d.others()
-	if err == nil && len(others) > 0 {
-		err = fmt.Errorf("%s: have a folder with other files in it (%.80q), want one that is empty or a store", path, others[0])
+	foreign, err := d.foreign()
+	if err == nil && foreign != "" {
+		err = fmt.Errorf("%s: have a folder with other files in it (%.80q), want one that is empty or a store", path, foreign)
 	}
 	if err != nil {
 		d.close()
@@ -66,6 +74,42 @@ func makeFolder(path string) (*folder, error) {
 		parent.close()
 	}
 	return d, nil
+}
+
+// foreign is the name of a file that no ingest has made; empty where there is none.
+// Names alone don't tell: an ingest makes the lock before all else, and a store that
+// was copied without it has a manifest or a journal.
+func (d *folder) foreign() (string, error) {
+	others, err := d.others()
+	if err != nil {
+		return "", err
+	}
+	if len(others) > 0 {
+		return others[0], nil
+	}
+	for _, name := range dataFiles {
+		_, named := d.root.Lstat(name)
+		_, unnamed := d.root.Lstat(name + tempSuffix)
+		if named != nil && unnamed != nil {
+			continue
+		}
+		if _, err := d.root.Lstat(lockFile); errors.Is(err, fs.ErrNotExist) && !d.isStore() {
+			return name, nil
+		}
+	}
+	f, err := d.open(lockFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := bounded(f, holderBytes)
+	if err != nil || len(text) > 0 && !bytes.HasPrefix(text, []byte(holderHead)) {
+		return lockFile, nil //nolint:nilerr // one that is too long is someone else's
+	}
+	return "", nil
 }
 
 // others are the names in the folder that are not a store's.
@@ -171,6 +215,17 @@ func (d *folder) remove(name string) error {
 		return d.fault(name, err)
 	}
 	return nil
+}
+
+// bytes is how much disk the files of a store take that are in the folder.
+func (d *folder) bytes() int64 {
+	n := int64(0)
+	for _, name := range dataFiles {
+		if info, err := d.root.Lstat(name); err == nil {
+			n += info.Size()
+		}
+	}
+	return n
 }
 
 // clear removes all files of a store but its lock.

@@ -35,6 +35,57 @@ func TestOtherFiles(t *testing.T) {
 	}
 }
 
+// Nor is one that only looks like a store by its names written to.
+func TestNamesakes(t *testing.T) {
+	o := small(t)
+	for name, text := range map[string]string{"dense.bin": "gold", "headers.bin.tmp": "gold", "experts.bin": "", "lock": "mine",
+		"manifest.json": `{"name": "a web page"}`, "ingest.journal": "dear diary"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			mine := filepath.Join(dir, name)
+			if err := os.WriteFile(mine, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, force := range []bool{false, true} {
+				_, err := newIngest(t, o).Run(context.Background(), dir, store.IngestOptions{Force: force})
+				if err == nil || !strings.Contains(err.Error(), strings.TrimSuffix(name, ".tmp")) {
+					t.Errorf("have error %v", err)
+				}
+			}
+			if data, err := os.ReadFile(mine); err != nil || string(data) != text {
+				t.Errorf("have %q, %v", data, err)
+			}
+		})
+	}
+}
+
+// What is no folder is refused before it is opened: a pipe would wait for a writer.
+func TestNoFolder(t *testing.T) {
+	o := small(t)
+	root := t.TempDir()
+	file, fifo := filepath.Join(root, "file"), filepath.Join(root, "pipe")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	paths := []string{file}
+	if err := pipe(fifo); err == nil {
+		paths = append(paths, fifo)
+	}
+	for _, path := range paths {
+		_, opened := store.Open(path)
+		_, made := newIngest(t, o).Run(context.Background(), path, store.IngestOptions{})
+		_, verified := store.Verify(context.Background(), path, nil)
+		for _, err := range []error{opened, made, verified, store.Remove(path)} {
+			if err == nil || !strings.Contains(err.Error(), path) {
+				t.Errorf("have error %v, want the path", err)
+			}
+		}
+	}
+	if list, err := store.List(root); err != nil || len(list) != 0 {
+		t.Errorf("have %v, %v, want no stores", list, err)
+	}
+}
+
 // Links in the folder lead no write and no removal outside of it.
 func TestLinks(t *testing.T) {
 	o := small(t)
@@ -99,6 +150,38 @@ func TestRemove(t *testing.T) {
 	}
 	if err := store.Remove(filepath.Join(t.TempDir(), "nowhere")); err == nil {
 		t.Error("have no error for a folder that is not there")
+	}
+}
+
+// A store is removed whole by whatever path leads to it, a link to it with it.
+func TestRemoveLink(t *testing.T) {
+	o := small(t)
+	for name, path := range map[string]string{"link": "link", "link of a link": "again", "slash": "link" + string(filepath.Separator), "in a linked folder": "up/s", "dot": "."} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			dir := filepath.Join(root, "s")
+			ingest(t, o, dir, store.IngestOptions{})
+			link := func(to, name string) error { return os.Symlink(to, filepath.Join(root, name)) }
+			if err := errors.Join(link("s", "link"), link("link", "again"), link(".", "up")); err != nil {
+				t.Skip(err)
+			}
+			path := filepath.Clean(root) + string(filepath.Separator) + path
+			if name == "dot" {
+				t.Chdir(dir)
+				path = "."
+			}
+			if err := store.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			for _, gone := range []string{dir, filepath.Clean(path)} {
+				if _, err := os.Lstat(gone); !os.IsNotExist(err) && name != "dot" {
+					t.Errorf("%s: have %v, want it gone", gone, err)
+				}
+			}
+			if _, err := os.Lstat(dir); !os.IsNotExist(err) {
+				t.Errorf("have %v, want the folder gone", err)
+			}
+		})
 	}
 }
 
@@ -226,6 +309,22 @@ func TestDiskFull(t *testing.T) {
 	clean := t.TempDir()
 	ingest(t, o, clean, store.IngestOptions{})
 	sameFiles(t, contents(t, dir), contents(t, clean))
+}
+
+// What is there is not given up for a store that has no room.
+func TestForceWithoutRoom(t *testing.T) {
+	o := small(t)
+	disk := smallDisk(t, 4<<20)
+	dir := filepath.Join(disk, "s")
+	ingest(t, o, dir, store.IngestOptions{})
+	_, err := newIngest(t, large(t)).Run(context.Background(), dir, store.IngestOptions{Force: true})
+	if err == nil || !strings.Contains(err.Error(), "free on this disk, want") {
+		t.Errorf("have error %v, want the free space told", err)
+	}
+	if err := readAll(o, dir); err != nil {
+		t.Errorf("the store that was there: %v", err)
+	}
+	ingest(t, o, dir, store.IngestOptions{Force: true})
 }
 
 // A plan that does not fit its file makes no ingest.

@@ -142,7 +142,10 @@ func (in *Ingest) run(ctx context.Context, dir string, o IngestOptions) (Ingeste
 	}
 	defer unlock()
 	if o.Force {
-		err = d.clear()
+		// What is there goes only if its room and the free one are enough.
+		if err = enoughSpace(dir, in.Size()-d.bytes()); err == nil {
+			err = d.clear()
+		}
 	} else {
 		result.Already, err = in.finished(d)
 	}
@@ -169,11 +172,8 @@ func (in *Ingest) finished(d *folder) (bool, error) {
 		return false, nil
 	}
 	s, err := openStore(d)
-	if errors.Is(err, errVersion) {
-		return false, err
-	}
 	if err != nil {
-		return false, fmt.Errorf("%w: ingest again with --force", err)
+		return false, advised(err)
 	}
 	defer s.closeFiles()
 	if err := in.manifest.sameFile(s.Manifest); err != nil {

@@ -20,8 +20,8 @@ import (
 // and count for nothing.
 const (
 	frameHead = 8
-	// maxJournal bounds what is read of a journal: 2^31 checksums and its head.
-	maxJournal = 1<<33 + maxManifest
+	// maxJournal bounds what is read of a journal: a frame for each checksum, and its head.
+	maxJournal = maxSums*(frameHead+4) + maxManifest
 )
 
 // journalHead says what is being ingested.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
 	"math/rand/v2"
 	"slices"
@@ -106,8 +107,12 @@ func TestManifest(t *testing.T) {
 			m.Parts = []Part{m.Parts[0], m.Parts[0]}
 			m.Parts[0].Size, m.Parts[1].Size = 1<<62, 1<<62
 		}, "part 1"},
-		"header":       {func(m *Manifest) { m.Parts[0].Header = 9001 }, "part 0"},
-		"header size":  {func(m *Manifest) { m.Parts[0].Size, m.Parts[0].Header = 1<<40, 1<<39 }, "part 0"},
+		"header":      {func(m *Manifest) { m.Parts[0].Header = 9001 }, "part 0"},
+		"header size": {func(m *Manifest) { m.Parts[0].Size, m.Parts[0].Header = 1<<40, 1<<39 }, "part 0"},
+		"headers": {func(m *Manifest) {
+			p := Part{"m.gguf", 1 << 40, 200 << 20, m.Table}
+			m.Parts = []Part{p, p}
+		}, "part 1: have headers of more than"},
 		"header sum":   {func(m *Manifest) { m.Parts[0].SHA256 = strings.Repeat("0A", 32) }, "part 0"},
 		"table sum":    {func(m *Manifest) { m.Table = "" }, "tensor table"},
 		"checksums":    {func(m *Manifest) { m.Checksums = "0a" }, "checksums"},
@@ -129,6 +134,32 @@ func TestManifest(t *testing.T) {
 			c.change(m)
 			if _, err := decodeManifest(m.encode()); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("have error %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+// A sealed manifest is refused all the same where it is not as an ingest writes it.
+func TestManifestForm(t *testing.T) {
+	body, err := unseal(sampleManifest().encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, edited := range map[string][]byte{
+		"null":           []byte("null"),
+		"nothing":        nil,
+		"twice":          slices.Concat(body, body),
+		"field twice":    bytes.Replace(body, []byte(`"dense_bytes"`), []byte(`"dense_bytes": 1, "dense_bytes"`), 1),
+		"list twice":     bytes.Replace(body, []byte(`"dense_bytes"`), []byte(`"dense": ["c"], "dense_bytes"`), 1),
+		"other case":     bytes.Replace(body, []byte(`"dense_bytes"`), []byte(`"Dense_Bytes"`), 1),
+		"other field":    bytes.Replace(body, []byte(`"dense_bytes"`), []byte(`"more": 1, "dense_bytes"`), 1),
+		"null in a list": bytes.Replace(body, []byte(`"a",`), []byte("null,"), 1),
+		"spaces":         slices.Concat(bytes.Repeat([]byte(" "), 1<<20), body),
+		"deep":           bytes.Repeat([]byte("["), 1<<20),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := decodeManifest(seal(edited)); err == nil || !strings.Contains(err.Error(), "not as it should be") {
+				t.Errorf("have error %v", err)
 			}
 		})
 	}
@@ -156,7 +187,7 @@ func TestFlippedManifest(t *testing.T) {
 // FuzzManifest: whatever the frame holds gives an error, or a manifest that can be
 // laid out and comes back unchanged.
 func FuzzManifest(f *testing.F) {
-	body, err := json.Marshal(sampleManifest())
+	body, err := unseal(sampleManifest().encode())
 	if err != nil {
 		f.Fatal(err)
 	}

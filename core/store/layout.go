@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 
 	"github.com/sluicehost/sluice/core/gguf"
@@ -61,7 +60,7 @@ func (m *Manifest) layout() (*layout, error) {
 	for i := range m.Records {
 		r := &m.Records[i]
 		at := layerAt{Layer: r, at: l.experts, slot: int64(roundUp(uint64(r.Stride), align)), first: l.sums}
-		if l.sums += r.Experts; l.sums > math.MaxInt32 || at.slot > (maxFile-l.experts)/int64(r.Experts) {
+		if l.sums += r.Experts; l.sums > maxSums || at.slot > (maxFile-l.experts)/int64(r.Experts) {
 			return nil, fmt.Errorf("layer %d: have more records than a file can hold", r.Layer)
 		}
 		l.experts += at.slot * int64(r.Experts)

@@ -81,11 +81,7 @@ func Look(dir string) (Info, error) {
 	if !d.isStore() {
 		return x, fmt.Errorf("store: %s: not a store", dir)
 	}
-	for _, name := range dataFiles {
-		if info, err := d.root.Lstat(name); err == nil {
-			x.Size += info.Size()
-		}
-	}
+	x.Size = d.bytes()
 	said := manifestFile
 	s, err := openStore(d)
 	switch {

@@ -10,6 +10,12 @@ import (
 // errLocked says that another process holds a lock.
 var errLocked = errors.New("locked")
 
+// A lock's file says who holds it: holderHead, the process's number and its machine.
+const (
+	holderHead  = "process "
+	holderBytes = 512
+)
+
 // lock makes this process the store's only writer until unlock, or until it ends
 // in whatever way. Another writer is told who holds the store.
 func (d *folder) lock() (unlock func(), err error) {
@@ -44,7 +50,7 @@ func (d *folder) hold(f *os.File) (unlock func(), err error) {
 	}
 	err = f.Truncate(0)
 	if err == nil {
-		_, err = f.WriteAt(fmt.Appendf(nil, "process %d on %s\n", os.Getpid(), host), 0)
+		_, err = f.WriteAt(fmt.Appendf(nil, holderHead+"%d on %.200s\n", os.Getpid(), host), 0)
 	}
 	if err != nil && !diskFull(err) { // on a full disk the name is missing, which the lock does without
 		f.Close()
@@ -58,7 +64,7 @@ func (d *folder) hold(f *os.File) (unlock func(), err error) {
 
 // holder is what the lock's holder wrote.
 func holder(f *os.File) string {
-	data, err := bounded(f, 512)
+	data, err := bounded(f, holderBytes)
 	text := strings.TrimSpace(strings.ToValidUTF8(string(data), "?"))
 	if err != nil || text == "" {
 		return "unknown process"

@@ -111,6 +111,9 @@ func decodeManifest(data []byte) (*Manifest, error) {
 	if err := d.Decode(m); err != nil {
 		return nil, fmt.Errorf("not as it should be: %w", err)
 	}
+	if !bytes.Equal(m.encode(), data) { // a field twice, say
+		return nil, errors.New("not as it should be: have fields twice, more than one value, or other spaces than an ingest writes")
+	}
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -148,7 +151,10 @@ const (
 	maxExperts = 1 << 20
 	maxLayers  = 1 << 20
 	maxStride  = 1 << 40
-	maxHeader  = 256 << 20 // as core/gguf has it
+	maxHeader  = 256 << 20 // as core/gguf has it for a part; here for all of them
+	// maxSums bounds the checksums, which are in memory while a store is open: 4 TiB
+	// of dense tensors have as many.
+	maxSums = 1 << 26
 )
 
 // check fails where a manifest says what no ingest writes. The checksums' own sum
@@ -157,12 +163,15 @@ func (m *Manifest) check() error {
 	if n := len(m.Parts); n < 1 || n > maxParts {
 		return fmt.Errorf("have %d parts, want 1 to %d", n, maxParts)
 	}
-	total := int64(0)
+	total, headers := int64(0), int64(0)
 	for i, p := range m.Parts {
 		if p.Size < 1 || p.Header < 1 || p.Header > min(p.Size, maxHeader) || total > math.MaxInt64-p.Size || !isSum(p.SHA256) {
 			return fmt.Errorf("part %d: have %d bytes, a header of %d and SHA-256 %.80q", i, p.Size, p.Header, p.SHA256)
 		}
 		total += p.Size
+		if headers += p.Header; headers > maxHeader {
+			return fmt.Errorf("part %d: have headers of more than %d bytes up to it", i, maxHeader)
+		}
 	}
 	if len(m.Records) > maxLayers {
 		return fmt.Errorf("have %d layers with experts, want at most %d", len(m.Records), maxLayers)
@@ -175,8 +184,8 @@ func (m *Manifest) check() error {
 		}
 		seen[l.Layer] = true
 	}
-	if m.DenseBytes < 0 || m.DenseBytes > math.MaxInt32*blockBytes {
-		return fmt.Errorf("have %d bytes of dense tensors, want at most %d", m.DenseBytes, math.MaxInt32*int64(blockBytes))
+	if m.DenseBytes < 0 || m.DenseBytes > maxSums*blockBytes {
+		return fmt.Errorf("have %d bytes of dense tensors, want at most %d", m.DenseBytes, maxSums*int64(blockBytes))
 	}
 	if !isSum(m.Table) {
 		return fmt.Errorf("have SHA-256 %.80q of the tensor table", m.Table)

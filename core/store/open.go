@@ -32,6 +32,8 @@ type Store struct {
 // ErrUnfinished says that a store's ingest has not come to its end.
 var ErrUnfinished = errors.New("its ingest is not finished: run it again, it goes on from where it was")
 
+var errNoStore = errors.New("not a store: it has no " + manifestFile)
+
 // Open opens a finished store. It checks the manifest, the header and the list of
 // checksums, and that all files have their sizes; the data are checked when they
 // are first read. An error names the file at fault.
@@ -43,9 +45,22 @@ func Open(dir string) (*Store, error) {
 	defer d.close()
 	s, err := openStore(d)
 	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
+		return nil, fmt.Errorf("store: %w", advised(err))
 	}
 	return s, nil
+}
+
+// advised is an error of openStore's with what to do about it. The disk's and the system's
+// own errors speak for themselves, but for a file that is missing.
+func advised(err error) error {
+	var system *fs.PathError
+	switch {
+	case errors.Is(err, ErrUnfinished), errors.Is(err, errVersion), errors.Is(err, errNoStore):
+		return err
+	case errors.As(err, &system) && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return fmt.Errorf("%w: ingest again with --force", err)
 }
 
 func openStore(d *folder) (_ *Store, err error) {
@@ -91,7 +106,7 @@ func (d *folder) readManifest() (*Manifest, error) {
 		if _, err := d.root.Lstat(journalFile); err == nil {
 			return nil, fmt.Errorf("%s: %w", d.path, ErrUnfinished)
 		}
-		return nil, fmt.Errorf("%s: not a store: it has no %s", d.path, manifestFile)
+		return nil, fmt.Errorf("%s: %w", d.path, errNoStore)
 	}
 	if err != nil {
 		return nil, err
@@ -148,7 +163,7 @@ func (s *Store) parse(headers [][]byte) ([]*image, error) {
 		return nil, err
 	}
 	if tableSum(s.File) != s.Manifest.Table {
-		return nil, fmt.Errorf("%s: have another tensor table than the manifest's: the store was made by another version of this program: ingest again with --force", s.path)
+		return nil, fmt.Errorf("%s: have another tensor table than the manifest's: the store was made by another version of this program", s.path)
 	}
 	return images, nil
 }

@@ -3,12 +3,15 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"syscall"
 )
 
 // Remove deletes a store. It deletes the files that a store has and no others, and
-// then the folder, unless that has more. It fails, with nothing deleted, where
+// then the folder, unless that has more, and the link to it if dir is one. It fails, with nothing deleted, where
 // there is no store, or while an ingest is writing it.
 func Remove(dir string) error {
 	d, err := openFolder(dir)
@@ -37,8 +40,30 @@ func Remove(dir string) error {
 		return fmt.Errorf("store: %s: the store is deleted, the folder is not: have other files in it (%.80q)", dir, others[0])
 	}
 	d.close()
-	if err := os.Remove(dir); err != nil && !errors.Is(err, syscall.ENOTEMPTY) {
-		return fmt.Errorf("store: %w", err)
+	if err := removeFolder(dir); err != nil {
+		return fmt.Errorf("store: the store is deleted, the folder is not: %w", err)
+	}
+	return nil
+}
+
+// removeFolder removes a folder by whatever path leads to it, unless something is in it,
+// and the link that the path may be.
+func removeFolder(dir string) error {
+	dir, err := filepath.Abs(dir) // systems refuse to remove "." and a link with a slash after it
+	if err != nil {
+		return err
+	}
+	folder, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	for _, path := range slices.Compact([]string{folder, dir}) {
+		switch err := os.Remove(path); {
+		case errors.Is(err, syscall.ENOTEMPTY):
+			return nil
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
 	}
 	return nil
 }
