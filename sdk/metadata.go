@@ -131,9 +131,9 @@ func (m *Metadata) Bool(key string, def ...bool) bool {
 	return scalar(m, key, "true or false", def, asBool)
 }
 
-// Ints reads an array of n integers, or one integer for all n.
+// Ints reads an array of n non-negative integers that fit 31 bits, or one integer for all n.
 func (m *Metadata) Ints(key string, n int, def ...int) []int {
-	return list(m, key, "integers", n, def, asInt)
+	return list(m, key, "integers from 0 to 2147483647", n, def, asInt)
 }
 
 // Floats reads an array of n numbers, or one number for all n.
@@ -146,39 +146,42 @@ func (m *Metadata) Bools(key string, n int, def ...bool) []bool {
 	return list(m, key, "booleans", n, def, asBool)
 }
 
-// list reads an array of at least n values, or a scalar repeated n times. It
-// always returns n values.
+// list reads an array of n values, or a scalar repeated n times. It always returns
+// n values. An array may have a value for each block of the file instead, of which
+// the first n count: blocks that predict further tokens lie behind those that run.
 func list[T any](m *Metadata, key, what string, n int, def []T, convert func(*program.Value) (T, bool)) []T {
+	full, want := m.arch+"."+key, fmt.Sprintf("%d %s, or one for all", n, what)
 	if n > maxList {
-		m.Refuse("key %s.%s: want %d values, one a layer: have room for %d", m.arch, key, n, maxList)
+		m.Refuse("key %s: want %d values, one a layer: have room for %d", full, n, maxList)
 	}
 	n = max(0, min(n, maxList))
-	want := fmt.Sprintf("%d %s, or one for all", n, what)
-	out, ok := read(m, key, want, len(def) > 0, func(v *program.Value) ([]T, bool) {
-		if one, ok := convert(v); ok {
-			return slices.Repeat([]T{one}, n), true
-		}
-		values := v.GetArray().GetValues()
-		if v.GetArray() == nil || len(values) < n {
-			return nil, false
-		}
-		out := make([]T, n)
-		for i := range out {
-			v, ok := convert(values[i])
-			if !ok {
-				return nil, false
-			}
-			out[i] = v
-		}
-		return out, true
-	})
-	if ok {
-		return out
-	}
+	fallback := make([]T, n)
 	if len(def) > 0 {
-		return slices.Repeat([]T{def[0]}, n)
+		fallback = slices.Repeat(def[:1], n)
 	}
-	return make([]T, n)
+	v, ok := m.values[full]
+	if !ok {
+		if len(def) == 0 {
+			m.Refuse("key %s is missing: want %s", full, want)
+		}
+		return fallback
+	}
+	if one, ok := convert(v); ok {
+		return slices.Repeat([]T{one}, n)
+	}
+	values := v.GetArray().GetValues()
+	if blocks, _ := asInt(m.values[m.arch+".block_count"]); v.GetArray() == nil || len(values) != n && (len(values) < n || len(values) != blocks) {
+		m.Refuse("key %s: have %s, want %s", full, describe(v), want)
+		return fallback
+	}
+	out := make([]T, n)
+	for i := range out {
+		if out[i], ok = convert(values[i]); !ok {
+			m.Refuse("key %s: have %s as value %d, want %s", full, describe(values[i]), i, want)
+			return fallback
+		}
+	}
+	return out
 }
 
 // maxList bounds the arrays that a hostile block_count can make us allocate.

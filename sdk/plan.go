@@ -2,6 +2,8 @@ package sdk
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/sluicehost/sluice/sdk/layer"
 	"github.com/sluicehost/sluice/sdk/program"
@@ -14,6 +16,9 @@ func Plan(a Architecture, h *program.Header) (*program.Plan, error) {
 	m := NewMetadata(h)
 	model, err := configure(a, m)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkBlocks(m, h); err != nil {
 		return nil, err
 	}
 	f := model.Facts()
@@ -37,6 +42,26 @@ func Plan(a Architecture, h *program.Header) (*program.Plan, error) {
 		return nil, refuse(err)
 	}
 	return plan, nil
+}
+
+// checkBlocks refuses tensors of blocks behind the file's block_count. The plan would leave
+// them unread, as it does those of blocks that predict further tokens, which block_count
+// counts; but a model without its last blocks talks nonsense.
+func checkBlocks(m *Metadata, h *program.Header) error {
+	const key = "block_count"
+	if !m.Has(key) {
+		return nil
+	}
+	blocks := m.Int(key)
+	for _, t := range h.GetTensors() {
+		name, ok := strings.CutPrefix(t.GetName(), "blk.")
+		number, _, dotted := strings.Cut(name, ".")
+		if i, err := strconv.ParseUint(number, 10, 64); ok && dotted && err == nil && i >= uint64(blocks) {
+			m.Refuse("key %s.%s: have %d, and tensor %s: want a block_count that counts all blocks: convert the model again", m.arch, key, blocks, t.GetName())
+			break
+		}
+	}
+	return m.Err()
 }
 
 // Encode asks an architecture for its program over weights that the host has placed.

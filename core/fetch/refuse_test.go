@@ -110,6 +110,12 @@ func TestGivesUp(t *testing.T) {
 		"a few bytes at a time": func(w http.ResponseWriter, r *http.Request) {
 			part(w, r, b, 1000, hangUp)
 		},
+		"a few bytes an answer": func(w http.ResponseWriter, r *http.Request) {
+			var at int
+			fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &at)
+			head(w, fmt.Sprintf("bytes %d-%d/%d", at, at+99, len(b)), 100)
+			_, _ = w.Write(b[at : at+100])
+		},
 		"drips": func(w http.ResponseWriter, r *http.Request) {
 			var at int
 			fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &at)

@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// headway is how many bytes a failed request must have brought to count as
-	// none: a server that gives a byte a request would keep us for ever.
+	// headway is how many bytes a request must have brought not to count as failed
+	// though it was cut off or got less than it asked for: a server that gives a
+	// byte a request would keep us for ever.
 	headway = 16 << 10
 	// trickle is how many bytes make a request not stalled.
 	trickle = 4 << 10
@@ -49,6 +50,9 @@ func (r *Remote) fill(p []byte, off int64) (int, error) {
 	for failures := 0; done < len(p); {
 		n, err := r.request(p[done:], off+int64(done))
 		done += n
+		if err == nil && n < headway && done < len(p) {
+			err = fmt.Errorf("the server gives %d bytes an answer, want all that are asked for, or at least %d", n, headway)
+		}
 		if err == nil {
 			continue // a server may give less than was asked for
 		}
