@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -44,7 +45,20 @@ type engineFlags struct {
 	Chunk     int      `placeholder:"N" help:"Most tokens of a prompt that go through the model at once (default 256)."`
 	Evict     eviction `default:"lru" placeholder:"POLICY" help:"Which experts make room for others: lru, the least recently used (default), or freq, those with the lowest frequency, where a use counts half as much after 64 tokens, or with freq:TOKENS after that many."`
 	Routing   string   `enum:"gpu,wait" default:"${routing=gpu}" help:"How a token finds its experts: gpu (default) resolves them on the GPU, several layers ahead; wait reads each layer's routing back first. Tokens are the same."`
+	Lookahead string   `enum:"auto,0,1,2,3" default:"${lookahead=auto}" help:"MoE layers ahead whose experts are guessed and read: auto (default) for what pays, or 0 to 3."`
 	Adapter   string   `placeholder:"NAME" help:"Use the GPU whose name or driver contains this. Default: the strongest."`
+}
+
+// lookahead is the flag in the engine's terms.
+func (e engineFlags) lookahead() int {
+	switch n, err := strconv.Atoi(e.Lookahead); {
+	case err != nil:
+		return 0
+	case n == 0:
+		return -1
+	default:
+		return n
+	}
 }
 
 // check refuses numbers that mean nothing.

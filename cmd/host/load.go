@@ -72,7 +72,7 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, o engine.Option
 		o.Top = 0
 	}
 	o.Budget, o.Context, o.Chunk, o.KVF32 = bytes, e.Ctx, e.Chunk, e.KV == "f32"
-	o.Wait = e.Routing == "wait"
+	o.Wait, o.Lookahead = e.Routing == "wait", e.lookahead()
 	o.Policy = e.Evict.policy()
 	if o.Suppress == nil {
 		if o.Suppress, err = suppressed(f.File); err != nil {

@@ -19,6 +19,8 @@ func (m *Model) runToken(ctx context.Context, s *Session, step program.StepUnifo
 	if m.routed == nil && m.experts.pool.Whole() {
 		return m.runWhole(ctx, s, step)
 	}
+	start, stops := time.Now(), m.stats.Stops
+	defer func() { t.ahead.token(time.Since(start), m.stats.Stops > stops) }()
 	at, next := 0, 0 // the next op, and the next stage whose routing is to run
 	for {
 		if err := t.write(m, step); err != nil {
@@ -45,6 +47,7 @@ func (m *Model) runToken(ctx context.Context, s *Session, step program.StepUnifo
 		case end == len(t.stages):
 			return m.readLogits(ctx, step)
 		default:
+			m.readAhead()
 			at, next = t.stages[end].first, end
 		}
 	}
@@ -124,7 +127,11 @@ func (m *Model) runSpan(ctx context.Context, next, end int, step program.StepUni
 	if stop >= 0 && (stop < next || stop >= end) {
 		return 0, fmt.Errorf("%w: at stage %d of %d to %d", errNoProgress, stop, next, end)
 	}
-	for i := next; i < end && (stop < 0 || i <= stop); i++ {
+	last := end - 1
+	if stop >= 0 {
+		last = stop
+	}
+	for i := next; i <= last; i++ {
 		if err := m.booked(data, i, i == stop, step); err != nil {
 			return 0, err
 		}
@@ -135,7 +142,29 @@ func (m *Model) runSpan(ctx context.Context, next, end int, step program.StepUni
 		}
 		t.missing += (miss - t.missing) / 32
 	}
+	if last >= next {
+		t.keepGuesses(m, data, last)
+	}
 	return stop, t.readback.Unmap()
+}
+
+// keepGuesses remembers what a stage guessed of the stages after it.
+func (t *token) keepGuesses(m *Model, data []byte, stage int) {
+	k := int(m.Plan.Model.TopK)
+	words := data[4*(1+stage*t.perStage(m)+k):]
+	t.guessed, t.guesser = t.guessed[:0], stage
+	for i := range k * min(t.ahead.depth, t.stages[stage].guesses) {
+		t.guessed = append(t.guessed, int(binary.LittleEndian.Uint32(words[4*i:])))
+	}
+}
+
+// readAhead starts reading what the last guesses name, in place of older guesses: the nearest stage first.
+func (m *Model) readAhead() {
+	t, k := m.token, int(m.Plan.Model.TopK)
+	m.experts.pool.DropGuesses()
+	for i := 0; i < len(t.guessed); i += k {
+		m.experts.pool.Guess(t.stages[t.guesser+1+i/k].layer, t.guessed[i:i+k], k)
+	}
 }
 
 // booked takes note of a stage's picks; those of a stage that stopped are asked for and counted later.
@@ -143,7 +172,7 @@ func (m *Model) booked(data []byte, stage int, stopped bool, step program.StepUn
 	r, k, layer := &m.runner, int(m.Plan.Model.TopK), m.token.stages[stage].layer
 	r.asked = r.asked[:0]
 	for i := range k {
-		r.asked = append(r.asked, int(binary.LittleEndian.Uint32(data[4*(1+stage*k+i):])))
+		r.asked = append(r.asked, int(binary.LittleEndian.Uint32(data[4*(1+stage*m.token.perStage(m)+i):])))
 	}
 	if err := m.checkPicks(layer); err != nil {
 		return err
@@ -157,9 +186,9 @@ func (m *Model) booked(data []byte, stage int, stopped bool, step program.StepUn
 	return nil
 }
 
-// fetchStage makes a stage's picks resident.
+// fetchStage makes a stage's picks resident, and reads ahead meanwhile.
 func (m *Model) fetchStage(ctx context.Context, stage int) error {
-	return m.ensure(ctx, m.token.stages[stage].layer, m.runner.asked)
+	return m.ensure(ctx, m.token.stages[stage].layer, m.runner.asked, m.readAhead)
 }
 
 // waitOverStage is what a submit and its readback cost, in stages encoded for nothing: 50 to 90 µs against some 15

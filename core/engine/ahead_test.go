@@ -32,16 +32,29 @@ func TestRoutingOnTheGPU(t *testing.T) {
 	want := oneByOne(t, waiting, tokens)
 	smallest := smallestBudget(load(t, dev, f, engine.Options{}))
 	whole := waiting.Budget.Total() + 1<<20
-	for _, budget := range []uint64{smallest, smallest + (whole-smallest)/4, smallest + (whole-smallest)/2, whole} {
-		m := load(t, dev, f, engine.Options{Budget: budget})
+	for i, budget := range []uint64{smallest, smallest + (whole-smallest)/4, smallest + (whole-smallest)/2, whole} {
+		m := load(t, dev, f, engine.Options{Budget: budget, Lookahead: []int{-1, 1, 0, 1}[i]})
 		if !equalRows(oneByOne(t, m, tokens), want) {
 			t.Errorf("budget %d: logits differ from those with a wait for each layer", budget)
 		}
 		checkAhead(t, m, len(tokens), budget == whole)
+		if c := guesses(m); (c.Guessed > 0) != (i == 1 || i == 3) && i != 2 || c.Useful+c.Wasted > c.Guessed {
+			t.Errorf("budget %d: have %+v guesses", budget, c)
+		}
 	}
 	m := load(t, dev, f, engine.Options{Budget: smallest, Top: 3}) // results of another form
 	oneByOne(t, m, tokens)
 	checkAhead(t, m, len(tokens), false)
+}
+
+// guesses sums up what came of guesses.
+func guesses(m *engine.Model) (sum stream.Counters) {
+	for _, c := range m.Counters(nil) {
+		sum.Guessed += c.Guessed
+		sum.Useful += c.Useful
+		sum.Wasted += c.Wasted
+	}
+	return sum
 }
 
 // checkAhead checks the counts: each pick of each token once, and no stop once everything is resident.

@@ -60,7 +60,7 @@ func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 		return b, nil, err
 	}
 	if !o.Wait && !o.Profile && o.Trace == nil { // those look at each dispatch
-		m.token = m.planToken()
+		m.token = m.planToken(o.Lookahead)
 	}
 	for _, w := range m.Weights {
 		for _, band := range w.Bands {

@@ -58,8 +58,8 @@ func (m *Model) bindAll(s *Session) ([][]*gpu.BindGroup, error) {
 		for _, v := range sec.Variants {
 			groups := make([]*gpu.BindGroup, len(v.Dispatches))
 			for i, d := range v.Dispatches {
-				if sec.Kind == program.Kind_GUESS || m.ofSession(d) != (s != nil) {
-					continue // nothing is read ahead yet, so guesses are not run
+				if sec.Kind == program.Kind_GUESS && (m.token == nil || v != sec.Pick(1)) || m.ofSession(d) != (s != nil) {
+					continue // prompts guess nothing: their chunks ask for nearly all experts of a layer
 				}
 				g, err := m.bind(sec, d, s)
 				if err != nil {
@@ -126,6 +126,8 @@ func (m *Model) tableRange(sec *program.Section, d *program.Dispatch, t program.
 		return gpu.Range{Buffer: m.tables.picks, Offset: m.experts.index[int(sec.Layer)] * size.picksStride, Size: size.picksStride}, nil
 	case program.Table_RESIDENCY:
 		return gpu.Range{Buffer: m.tables.residency, Offset: m.experts.index[int(sec.Layer)] * size.residencyStride, Size: size.residencyStride}, nil
+	case program.Table_GUESSES:
+		return m.guessRange(int(sec.Layer), m.token.ordinal(m.Program, sec), 1), nil
 	case program.Table_OUTS:
 		return gpu.Range{Buffer: m.tables.outs}, nil
 	case program.Table_PAIRS:
@@ -136,4 +138,23 @@ func (m *Model) tableRange(sec *program.Section, d *program.Dispatch, t program.
 		return gpu.Range{Buffer: m.tables.logits}, nil
 	}
 	return gpu.Range{}, fmt.Errorf("this host does not fill the table %v yet", t)
+}
+
+// guessRange is where n guesses of a layer lie, from its first-th on.
+func (m *Model) guessRange(layer, first, n int) gpu.Range {
+	at := m.experts.index[layer]*uint64(max(m.token.guesses, 1)) + uint64(first)
+	return gpu.Range{Buffer: m.tables.guesses, Offset: at * m.sizes.guessStride, Size: uint64(n) * m.sizes.guessStride}
+}
+
+// ordinal is a guess's number among those of its layer.
+func (t *token) ordinal(p *program.Program, sec *program.Section) (n int) {
+	for _, s := range p.Sections {
+		switch {
+		case s == sec:
+			return n
+		case s.Kind == program.Kind_GUESS && s.Layer == sec.Layer:
+			n++
+		}
+	}
+	panic("BUG: a guess of another program")
 }

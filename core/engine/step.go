@@ -157,7 +157,7 @@ func (m *Model) runSection(ctx context.Context, s *Session, sec *program.Section
 	case sec.Kind == program.Kind_EXPERTS && v.Tiled():
 		return m.runWaves(ctx, s, int(sec.Layer), v, flat, step)
 	case sec.Kind == program.Kind_EXPERTS:
-		if err := m.ensure(ctx, int(sec.Layer), m.runner.asked); err != nil {
+		if err := m.ensure(ctx, int(sec.Layer), m.runner.asked, nothing); err != nil {
 			return err
 		}
 	}
@@ -235,10 +235,11 @@ func (m *Model) wait(ctx context.Context, r *gpu.Readback) ([]byte, error) {
 	return data, err
 }
 
-// ensure makes experts of a layer resident and pins them until the next submit.
-func (m *Model) ensure(ctx context.Context, layer int, experts []int) error {
+// ensure makes experts of a layer resident and pins them until the next submit. It calls meanwhile once their reads are
+// under way.
+func (m *Model) ensure(ctx context.Context, layer int, experts []int, meanwhile func()) error {
 	start := time.Now()
-	pins, err := m.experts.pool.Ensure(ctx, layer, experts)
+	pins, err := m.experts.pool.EnsureWith(ctx, layer, experts, meanwhile)
 	m.stats.DiskWait += time.Since(start)
 	if err != nil {
 		return err
@@ -246,6 +247,8 @@ func (m *Model) ensure(ctx context.Context, layer int, experts []int) error {
 	m.runner.held, m.runner.holding = pins, true
 	return m.experts.writeMap()
 }
+
+func nothing() {}
 
 // submit sends what is recorded; then the experts it reads need no pins any more.
 func (m *Model) submit() error {

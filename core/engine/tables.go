@@ -21,6 +21,7 @@ type tables struct {
 	residency *gpu.Buffer // likewise
 	outs      *gpu.Buffer
 	logits    *gpu.Buffer
+	guesses   *gpu.Buffer // a range per guess of a one-token step
 	pairs     *gpu.Buffer // nil where the program runs no tiles
 	tiles     *gpu.Buffer
 	ropes     []*gpu.Buffer
@@ -32,12 +33,13 @@ type tableBytes struct {
 	constants, picks, residency, outs, logits uint64
 	pairs, tiles                              uint64 // 0 where the program runs no tiles
 	picksStride, residencyStride              uint64 // from one MoE layer to the next
+	guesses, guessStride                      uint64 // from one guess to the next
 	ropes                                     []uint64
 }
 
 func (t tableBytes) total() uint64 {
 	var n uint64
-	for _, size := range append([]uint64{stepBytes, t.constants, t.picks, t.residency, t.outs, t.logits, t.pairs, t.tiles}, t.ropes...) {
+	for _, size := range append([]uint64{stepBytes, t.constants, t.picks, t.residency, t.outs, t.logits, t.pairs, t.tiles, t.guesses}, t.ropes...) {
 		n += gpu.Booked(size)
 	}
 	return n
@@ -53,6 +55,10 @@ func (m *Model) sizeTables() tableBytes {
 	t.picksStride = alignUp(size(program.Table_PICKS), align)
 	t.residencyStride = alignUp(size(program.Table_RESIDENCY), align)
 	t.picks, t.residency = layers*t.picksStride, layers*t.residencyStride
+	if m.token != nil {
+		t.guessStride = alignUp(program.TableBytes(program.Table_GUESSES, m.Plan.Model, 0, 1, 0), align)
+		t.guesses = layers * uint64(max(m.token.guesses, 1)) * t.guessStride
+	}
 	_, packed := m.packConstants()
 	t.constants = uint64(len(packed))
 	if m.Program.TileRows > 0 {
@@ -130,6 +136,7 @@ func (m *Model) makeTables() (*tables, error) {
 		{&t.residency, "residency", size.residency, storageUsage},
 		{&t.outs, "outs", size.outs, storageUsage},
 		{&t.logits, "logits", size.logits, storageUsage},
+		{&t.guesses, "guesses", size.guesses, storageUsage},
 		{&t.pairs, "pairs", size.pairs, storageUsage},
 		{&t.tiles, "tiles", size.tiles, storageUsage},
 	})
@@ -149,7 +156,7 @@ func (m *Model) makeTables() (*tables, error) {
 }
 
 func (t *tables) release() {
-	for _, b := range append([]*gpu.Buffer{t.step, t.constants, t.picks, t.residency, t.outs, t.logits, t.pairs, t.tiles}, t.ropes...) {
+	for _, b := range append([]*gpu.Buffer{t.step, t.constants, t.picks, t.residency, t.outs, t.logits, t.pairs, t.tiles, t.guesses}, t.ropes...) {
 		if b != nil {
 			b.Release()
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sluicehost/sluice/core/gpu"
 	"github.com/sluicehost/sluice/sdk/kernels"
@@ -14,10 +15,11 @@ import (
 // the host's resolve kernel looks for the picks' slots there, and where one is missing it sets stop and zeroes all later
 // grids. So several layers go to the GPU at once, and what comes after a miss runs nothing.
 //
-// The buffer's words: stop (a stage's number and 1, or 0) | picks of each stage | grids.
+// The buffer's words: stop (a stage's number and 1, or 0) | of each stage its picks, then its guesses | grids.
 type token struct {
 	ops      []tokenOp
 	stages   []stage
+	guesses  int // of the stage that has most
 	tail     int // first op of the head
 	grids    int // word at which the grids begin
 	bytes    []byte
@@ -28,64 +30,84 @@ type token struct {
 	constants *gpu.Buffer
 	groups    []*gpu.BindGroup // of resolve, by stage
 	missing   float64          // share of stages that stopped lately
+	ahead     *lookahead
+	guessed   []int // what stage guesser guessed: picks of the stages after it
+	guesser   int
 }
 
 // tokenOp is a dispatch of the program, or of topn where d is nil.
 type tokenOp struct {
 	d       *program.Dispatch
 	flat, i int // variant among all, dispatch in it
+	guess   int // stages ahead that it guesses; 0 for none
 }
 
-// stage is the ops of one MoE layer: [first, experts) up to its routing, [experts, end) its experts and combine.
-type stage struct{ layer, first, experts, end int }
+// stage is the ops of one MoE layer: [first, experts) up to its routing, with guesses, [experts, end) its experts and combine.
+type stage struct {
+	layer, first, experts, end int
+	guesses                    int
+}
 
 const (
-	resolveWords = 6 // of the constants struct
+	resolveWords = 8 // of the constants struct
 	resolveLanes = 64
 )
 
 // planToken lists the ops; nil where a one-token step has a form that this can't run: experts in waves.
-func (m *Model) planToken() *token {
+func (m *Model) planToken(lookahead int) *token {
 	t, flat := &token{missing: 1}, 0
 	for _, sec := range m.Program.Sections {
-		n := flat
-		flat += len(sec.Variants)
-		if sec.Kind == program.Kind_GUESS {
-			continue
-		}
 		v := sec.Pick(1)
 		if v == nil || sec.Kind == program.Kind_EXPERTS && v.Tiled() {
 			return nil
 		}
-		for i := range sec.Variants {
-			if sec.Variants[i] == v {
-				n += i
-			}
-		}
-		if sec.Kind == program.Kind_TRUNK {
-			t.stages = append(t.stages, stage{layer: int(sec.Layer), first: len(t.ops)})
-		}
-		if sec.Kind == program.Kind_HEAD {
-			t.tail = len(t.ops)
-		}
-		for i, d := range v.Dispatches {
-			t.ops = append(t.ops, tokenOp{d, n, i})
-		}
-		last := len(t.stages) - 1
-		switch sec.Kind {
-		case program.Kind_TRUNK:
-			t.stages[last].experts = len(t.ops)
-		case program.Kind_EXPERTS, program.Kind_COMBINE:
-			t.stages[last].end = len(t.ops)
-		}
+		t.add(sec, v, flat+slices.Index(sec.Variants, v))
+		flat += len(sec.Variants)
 	}
 	if m.topn != nil {
 		t.ops = append(t.ops, tokenOp{}, tokenOp{})
 	}
-	t.grids = 1 + len(t.stages)*int(m.Plan.Model.TopK)
+	switch {
+	case lookahead < 0:
+		t.ahead = newLookahead(t.guesses, 0)
+	case lookahead > 0:
+		t.ahead = newLookahead(t.guesses, lookahead)
+	default:
+		t.ahead = newLookahead(t.guesses, -1)
+	}
+	t.grids = 1 + len(t.stages)*t.perStage(m)
 	t.bytes = make([]byte, 4*(t.grids+3*len(t.ops)))
 	return t
 }
+
+// add appends a section's one-token variant, which is number flat of all.
+func (t *token) add(sec *program.Section, v *program.Variant, flat int) {
+	switch sec.Kind {
+	case program.Kind_TRUNK:
+		t.stages = append(t.stages, stage{layer: int(sec.Layer), first: len(t.ops)})
+	case program.Kind_HEAD:
+		t.tail = len(t.ops)
+	}
+	st := &t.stages[len(t.stages)-1]
+	op := tokenOp{flat: flat}
+	if sec.Kind == program.Kind_GUESS {
+		st.guesses++
+		t.guesses = max(t.guesses, st.guesses)
+		op.guess = st.guesses
+	}
+	for op.i, op.d = range v.Dispatches {
+		t.ops = append(t.ops, op)
+	}
+	switch sec.Kind {
+	case program.Kind_TRUNK, program.Kind_GUESS:
+		st.experts = len(t.ops)
+	case program.Kind_EXPERTS, program.Kind_COMBINE:
+		st.end = len(t.ops)
+	}
+}
+
+// perStage is how many words a stage has before the grids.
+func (t *token) perStage(m *Model) int { return int(m.Plan.Model.TopK) * (1 + t.guesses) }
 
 // logBytes is how much of the buffer is read back.
 func (t *token) logBytes() uint64 { return 4 * uint64(t.grids) }
@@ -121,7 +143,8 @@ func (t *token) make(m *Model) error {
 	packed := make([]byte, stride*uint64(len(t.stages)))
 	for i, s := range t.stages {
 		topK := int(m.Plan.Model.TopK)
-		for j, v := range [resolveWords]int{i, topK, int(m.Plan.Model.Experts), t.word(s.experts), len(t.bytes) / 4, 1 + i*topK} {
+		for j, v := range [resolveWords]int{i, topK, int(m.Plan.Model.Experts), t.word(s.experts), len(t.bytes) / 4, 1 + i*t.perStage(m),
+			s.guesses, int(m.sizes.guessStride / 4)} {
 			binary.LittleEndian.PutUint32(packed[uint64(i)*stride+4*uint64(j):], uint32(v))
 		}
 		g, err := t.bind(m, k, i, gpu.Range{Buffer: t.constants, Offset: uint64(i) * stride, Size: 4 * resolveWords})
@@ -141,6 +164,7 @@ func (t *token) bind(m *Model, k *program.Kernel, i int, constants gpu.Range) (*
 			"c":         constants,
 			"picks":     {Buffer: m.tables.picks, Offset: at * m.sizes.picksStride, Size: m.sizes.picksStride},
 			"residency": {Buffer: m.tables.residency, Offset: at * m.sizes.residencyStride, Size: m.sizes.residencyStride},
+			"guesses":   m.guessRange(t.stages[i].layer, 0, max(t.guesses, 1)),
 			"token":     {Buffer: t.buffer},
 		}[s.Name]
 	}
@@ -181,6 +205,7 @@ func (t *token) record(m *Model, s *Session, from, to int) {
 	for i := from; i < to; i++ {
 		op, off := t.ops[i], 4*uint64(t.word(i))
 		switch {
+		case op.guess > t.ahead.depth:
 		case op.d != nil:
 			g := m.shared[op.flat][op.i]
 			if g == nil {

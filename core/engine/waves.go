@@ -59,6 +59,9 @@ func (m *Model) runWaves(ctx context.Context, s *Session, layer int, v *program.
 		return err
 	}
 	slots := m.experts.slots[m.experts.bank[layer]]
+	if len(r.tiles.experts) > slots {
+		slots = max(1, slots/2) // the other half is for the next wave, which is read meanwhile
+	}
 	for rest := r.tiles.experts; len(rest) > 0; {
 		wave := rest[:min(slots, len(rest))]
 		if rest = rest[len(wave):]; r.holding { // an earlier wave reads the tables that this one rewrites
@@ -67,7 +70,8 @@ func (m *Model) runWaves(ctx context.Context, s *Session, layer int, v *program.
 			}
 			m.stats.Waves++
 		}
-		if err := m.ensure(ctx, layer, wave); err != nil {
+		ahead := func() { m.experts.pool.Guess(layer, rest, 0) } // the next wave's are read while this one computes
+		if err := m.ensure(ctx, layer, wave, ahead); err != nil {
 			return err
 		}
 		step.G = uint32(r.tiles.cut(wave, int(m.Program.TileRows)))

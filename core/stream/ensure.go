@@ -56,6 +56,11 @@ func (p Pins) Release() {
 // (the error names layer and expert and wraps the loader's). Then nothing stays
 // pinned. It allocates nothing when all are resident.
 func (p *Pool) Ensure(ctx context.Context, layer int, experts []int) (Pins, error) {
+	return p.EnsureWith(ctx, layer, experts, func() {})
+}
+
+// EnsureWith is Ensure that calls meanwhile when all loads are queued, before it waits for them.
+func (p *Pool) EnsureWith(ctx context.Context, layer int, experts []int, meanwhile func()) (Pins, error) {
 	at, err := p.find(layer, experts)
 	if err != nil {
 		return Pins{}, err
@@ -67,6 +72,7 @@ func (p *Pool) Ensure(ctx context.Context, layer int, experts []int) (Pins, erro
 	if err != nil {
 		return Pins{}, fmt.Errorf("stream: layer %d: %w", layer, err)
 	}
+	meanwhile()
 	if err := set.wait(ctx); err != nil {
 		p.mu.Lock()
 		p.drop(set)

@@ -164,7 +164,8 @@ var loopsOf = map[string]func(l *loops) float64{
 		return 2*shared(l.c("n"), l.p("W"), 0) + loop(l.p("W"), 0)
 	},
 	"resolve": func(l *loops) float64 {
-		return loop(l.c("top_k"), 0) + shared(l.c("top_k"), l.p("W"), 0) + shared(max(0, l.c("last")-l.c("first")), l.p("W"), 0)
+		depth := shared(l.c("depth")*l.c("top_k"), l.p("W"), 0)
+		return loop(l.c("top_k"), 0) + shared(l.c("top_k"), l.p("W"), 0) + depth + shared(max(0, l.c("last")-l.c("first")), l.p("W"), 0)
 	},
 	"topn": func(l *loops) float64 {
 		n := min(l.c("chunk"), l.c("vocab"))

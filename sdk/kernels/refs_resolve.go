@@ -13,6 +13,9 @@ func refResolve(c *program.Call) {
 		missing = missing || e >= float64(c.U32("experts")) || c.Values("residency")[int(e)] == absent
 		c.Store("token", log+i, e)
 	}
+	for i := range int(c.U32("depth")) * k {
+		c.Store("token", log+k+i, c.Values("guesses")[i/k*int(c.U32("stride"))+i%k])
+	}
 	if !missing {
 		return
 	}

@@ -90,7 +90,7 @@ func dispatches(t *testing.T, m realShape, d device) []dispatched {
 	c := map[string]uint32{"vocab": top.Vocab, "chunk": top.Chunk}
 	list = append(list, chunkDispatches(m, d.limits)...)
 	list = append(list, latentDispatches(d)...)
-	list = append(list, dispatched{"resolve", map[string]uint32{"W": 64}, map[string]uint32{"top_k": m.topK, "last": 4800}, ""})
+	list = append(list, dispatched{"resolve", map[string]uint32{"W": 64}, map[string]uint32{"top_k": m.topK, "last": 4800, "depth": 3}, ""})
 	return append(list, dispatched{"topn", top.First.Params, c, ""}, dispatched{"topn_merge", top.Merge.Params, c, ""})
 }
 

@@ -22,17 +22,18 @@ var regimes = []regime{{1, 1}, {2, 0}}
 // Encoder writes a program. Its errors are sticky, so that an author writes
 // straight lines; they are reported together at the end.
 type Encoder struct {
-	source  source // tensors, plan and placement
-	limits  *program.Limits
-	kvF32   bool
-	regime  regime
-	out     *output // shared by the regimes
-	section *section
-	flow    []*section     // of this regime, in order
-	hidden  *Value         // what the head reads
-	emitted int            // operations so far
-	results map[*Value]int // blocks' results, to the blocks' numbers
-	errs    []error
+	source   source // tensors, plan and placement
+	limits   *program.Limits
+	kvF32    bool
+	regime   regime
+	out      *output // shared by the regimes
+	section  *section
+	flow     []*section     // of this regime, in order
+	hidden   *Value         // what the head reads
+	routings []routed       // MoE layers so far
+	emitted  int            // operations so far
+	results  map[*Value]int // blocks' results, to the blocks' numbers
+	errs     []error
 }
 
 // Layer is an Encoder at one block of the model: tensor names are relative to blk.<number>.

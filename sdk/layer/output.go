@@ -14,8 +14,16 @@ type output struct {
 	decls    []program.Decl
 	buffers  map[string]uint32 // session and fixed buffers by name
 	scratch  map[shapeKey][]uint32
-	sections map[[2]int]*program.Section // by kind and layer
+	sections map[sectionKey]*program.Section
 }
+
+// sectionKey tells sections apart.
+type sectionKey struct {
+	kind      program.Kind
+	layer, of int
+}
+
+func (s *section) key() sectionKey { return sectionKey{s.kind, s.layer, s.of} }
 
 // shapeKey tells which values can share a buffer.
 type shapeKey struct {
@@ -31,7 +39,7 @@ func keyOf(b *program.Buffer) shapeKey {
 
 func newOutput() *output {
 	return &output{program: &program.Program{Version: 1}, kernels: map[string]uint32{}, buffers: map[string]uint32{},
-		scratch: map[shapeKey][]uint32{}, sections: map[[2]int]*program.Section{}}
+		scratch: map[shapeKey][]uint32{}, sections: map[sectionKey]*program.Section{}}
 }
 
 func (o *output) addBuffer(b *program.Buffer) uint32 {
@@ -76,7 +84,7 @@ func (o *output) lower(e *Encoder) {
 	for _, s := range e.flow {
 		v := &program.Variant{Min: e.regime.min, Max: e.regime.max}
 		if s.kind == program.Kind_HEAD {
-			if o.sections[[2]int{int(s.kind), s.layer}] != nil {
+			if o.sections[s.key()] != nil {
 				continue // the head's variants go by output rows: one regime writes them
 			}
 			v.Min, v.Max = 1, 0
@@ -129,11 +137,10 @@ func (o *output) slotOf(kernel uint32, p *op, v *Value) uint32 {
 }
 
 func (o *output) addVariant(s *section, v *program.Variant) {
-	key := [2]int{int(s.kind), s.layer}
-	out := o.sections[key]
+	out := o.sections[s.key()]
 	if out == nil {
-		out = &program.Section{Kind: s.kind, Layer: uint32(s.layer)}
-		o.sections[key] = out
+		out = &program.Section{Kind: s.kind, Layer: uint32(s.layer), GuessOf: uint32(s.of)}
+		o.sections[s.key()] = out
 		o.program.Sections = append(o.program.Sections, out)
 	}
 	out.Variants = append(out.Variants, v)

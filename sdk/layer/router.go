@@ -31,7 +31,7 @@ type Router struct {
 	ExpertScale string // tensor of the block, [experts]; "", or absent from the file, is ones
 }
 
-// route emits the router: logits, then picks and their weights.
+// route emits the router: logits, then picks and their weights. x is the experts' input.
 func (l *Layer) route(x *Value, r Router) *Value {
 	if !l.checkRouter(r) {
 		return nil
@@ -39,14 +39,22 @@ func (l *Layer) route(x *Value, r Router) *Value {
 	if r.From != nil {
 		x = r.From
 	}
+	pw := l.scratch("pw", int(l.source.model().GetTopK()))
+	logits := l.Linear(x, int(l.source.model().GetExperts()), r.Weight)
+	l.emit(l.topK(r, logits, program.Table_PICKS, pw))
+	l.guesses(x, r)
+	return pw
+}
+
+// topK is the operation that picks from a router's logits.
+func (l *Layer) topK(r Router, logits *Value, picks program.Table, pw *Value) *op {
 	e, k := int(l.source.model().GetExperts()), int(l.source.model().GetTopK())
-	logits, pw := l.Linear(x, e, r.Weight), l.scratch("pw", k)
 	o := &op{
 		label: l.prefix + "topk",
 		spec: spec("topk").choose("score", "softmax").choose("weight", "plain").
 			with("E", uint32(e)).with("K", uint32(k)).with("NORM", 0).with("W", l.width(64)),
 		consts: consts{"scale": r.Scale, "in_scale": 1.0},
-		binds:  binds{"r": read(logits), "picks": table(program.Table_PICKS), "pw": write(pw)},
+		binds:  binds{"r": read(logits), "picks": table(picks), "pw": write(pw)},
 		grid:   []*program.Term{perRow()},
 	}
 	if r.InputScale != 0 {
@@ -66,8 +74,7 @@ func (l *Layer) route(x *Value, r Router) *Value {
 		o.spec.choose("weight", "scaled")
 		o.binds["expert_scale"] = at(l.vector(e, l.prefix+r.ExpertScale))
 	}
-	l.emit(o)
-	return pw
+	return o
 }
 
 // checkRouter holds a router against what the kernel can do. The errors name the keys that GGUF files have the numbers in.

@@ -6,6 +6,7 @@ import "github.com/sluicehost/sluice/sdk/program"
 type section struct {
 	kind  program.Kind
 	layer int // -1 in a trunk whose routing has not come yet
+	of    int // layer that a guess is at
 	ops   []*op
 }
 
