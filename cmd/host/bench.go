@@ -111,7 +111,7 @@ func (c *benchCmd) with(a *app, o engine.Options, f func(*bench) error) error {
 
 func (c *benchCmd) begin(l *loaded, f func(*bench) error) error {
 	if room := l.model.Context; c.Prompt > room || c.Decode > room-c.Prompt {
-		return fmt.Errorf("have %d tokens of prompt and %d to make, want at most the context's %d: give a larger --ctx", c.Prompt, c.Decode, room)
+		return fmt.Errorf("have %d tokens of prompt and %d to make, want at most the context's %d: %s", c.Prompt, c.Decode, room, l.fit("fewer"))
 	}
 	b := &bench{loaded: l, decode: c.Decode}
 	random := rand.New(rand.NewPCG(benchSeed, 0))

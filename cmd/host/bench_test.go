@@ -70,7 +70,7 @@ func TestBenchTable(t *testing.T) {
 		t.Errorf("have code %d, output\n%s\nwant the cold run alone", r.code, r.stdout)
 	}
 	runHost(t, "", "bench", "--model", tiny, "--prompt", "10", "--decode", "3", "--ctx", "12").
-		fails(t, "have 10 tokens of prompt and 3 to make, want at most the context's 12")
+		fails(t, "have 10 tokens of prompt and 3 to make, want at most the context's 12: give fewer, or a larger --ctx (at most 4096)")
 }
 
 func TestBenchUsage(t *testing.T) {

@@ -239,7 +239,7 @@ func TestEval(t *testing.T) {
 	}
 	for i, want := range map[int][2]string{
 		2: {"[1]", "have no tokens, want at least one"}, 3: {"null", "token 1: have id -1, want 0 to 4095"},
-		4: {`"long"`, "have 2 tokens of prompt and 4095 greedy ones, want at most the context's 4096"}, 7: {"null", "invalid character"},
+		4: {`"long"`, "have 2 tokens of prompt and 4095 greedy ones, want at most the context's 4096: give fewer: more than the file's context_length it can't be"}, 7: {"null", "invalid character"},
 	} {
 		if string(a[i].ID) != want[0] || !strings.Contains(a[i].Error, want[1]) {
 			t.Errorf("line %d: have %s, want id %s and %q", i, lines[i], want[0], want[1])

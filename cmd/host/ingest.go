@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/sluicehost/sluice/core/fetch"
 	"github.com/sluicehost/sluice/core/gguf"
 	"github.com/sluicehost/sluice/core/store"
 	"github.com/sluicehost/sluice/sdk/program"
@@ -18,7 +20,7 @@ type ingestCmd struct {
 
 // Help is the command's long help.
 func (ingestCmd) Help() string {
-	return `Packs a model into a store: a folder from which run and eval (--store) load it without the GGUF. Its experts lie there as the GPU takes them, each in one piece. The file's plugin says what belongs to an expert; no GPU is needed.
+	return `Packs a model into a store: a folder from which run, eval, bench and verify (--store) load it without the GGUF. Its experts lie there as the GPU takes them, each in one piece. The file's plugin says what belongs to an expert; no GPU is needed.
 
 What was interrupted, by Ctrl-C, a crash or a full disk, goes on when the same command is given again. The store's folder is printed on standard output in the end.`
 }
@@ -52,6 +54,8 @@ func (c *ingestCmd) Run(a *app) error {
 	case a.ctx.Err() != nil:
 		fmt.Fprintf(a.err, "host: interrupted; the same command goes on from here: %s\n", dir)
 		return a.ctx.Err()
+	case errors.Is(err, fetch.ErrChanged):
+		return fmt.Errorf("%w: begin anew with --force", err)
 	case err != nil:
 		return err
 	case done.Already:

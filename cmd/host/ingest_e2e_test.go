@@ -254,7 +254,7 @@ func TestIngestChanges(t *testing.T) {
 	site.set(func() { site.answer = changeAt })
 	dir := filepath.Join(t.TempDir(), "s")
 	ingest := []string{"ingest", "-m", site.url + "/" + name, "--store", dir}
-	runHost(t, "", ingest...).fails(t, "has changed on the server")
+	runHost(t, "", ingest...).fails(t, "has changed on the server", "--force")
 	if _, err := store.Open(dir); err == nil {
 		t.Error("the store can be opened")
 	}

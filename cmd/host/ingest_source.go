@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -99,6 +100,10 @@ func (a *app) openRemote(address string) (*ingestSource, error) {
 // partAddresses are the addresses of all parts of a split model, of which one is given.
 func partAddresses(address string) ([]string, error) {
 	u, err := url.Parse(address)
+	var why *url.Error
+	if errors.As(err, &why) {
+		err = why.Err // without the address, which may hold a password
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--model: not an address: %w", err)
 	}

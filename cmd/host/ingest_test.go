@@ -19,9 +19,9 @@ func TestPartAddresses(t *testing.T) {
 			t.Errorf("%s: have %q, %v, want %q", address, have, err, want)
 		}
 	}
-	for _, address := range []string{"http://h/m-00003-of-00002.gguf", "http://h:x/m"} {
-		if _, err := partAddresses(address); err == nil {
-			t.Errorf("%s: have no error", address)
+	for _, address := range []string{"http://h/m-00003-of-00002.gguf", "http://u:secret@h:x/m"} {
+		if _, err := partAddresses(address); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: have error %v", address, err)
 		}
 	}
 	for model, want := range map[string]bool{"http://h/x": true, "HTTPS://h/x": true, "file://x": false, "a.gguf": false, "http:/x": false, "": false} {

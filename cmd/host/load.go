@@ -136,6 +136,15 @@ func architectureOf(f *gguf.File) (string, error) {
 	return s, nil
 }
 
+// fit says what to do where a context is too small: give less, or more of a context if the
+// file allows one.
+func (l *loaded) fit(less string) string {
+	if most := int(l.model.Plan.Model.Context); l.model.Context < most {
+		return fmt.Sprintf("give %s, or a larger --ctx (at most %d)", less, most)
+	}
+	return fmt.Sprintf("give %s: more than the file's context_length it can't be", less)
+}
+
 // close frees everything.
 func (l *loaded) close() error {
 	errs := []error{l.routes.close()}

@@ -15,7 +15,9 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/alecthomas/kong"
 	"github.com/hashicorp/go-hclog"
@@ -106,9 +108,18 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	return 0
 }
 
-// complain prints an error.
+// complain prints an error. Names from files may be in it, so what a terminal would obey is
+// written as an escape.
 func complain(w io.Writer, err error) {
-	fmt.Fprintf(w, "host: %s\n", strings.TrimRight(err.Error(), "\n"))
+	var b strings.Builder
+	for _, r := range strings.TrimRight(err.Error(), "\n") {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	fmt.Fprintf(w, "host: %s\n", b.String())
 }
 
 func (c *cli) logger(w io.Writer) hclog.Logger {

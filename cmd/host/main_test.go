@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,6 +41,7 @@ func TestUsage(t *testing.T) {
 		"bad top-k":           {"run --model x --raw --top-k -1", "top-k: have -1"},
 		"bad ctx":             {"eval --model x --ctx -1", "--ctx: have -1 tokens"},
 		"bad chunk":           {"eval --model x --chunk -1", "--chunk: have -1 tokens"},
+		"all agree":           {"verify --model x --refs y --tolerance Inf", "--tolerance: have +Inf, want more than 0 and finite"},
 		"bad level":           {"version --log-level=loud", `--log-level must be one of`},
 		"bad dev plugin":      {"eval --model x --plugin-dev =y", "want NAME or NAME=PATH"},
 		"special alone":       {"tokenize --model x --special", "--special goes with --decode"},
@@ -53,6 +55,15 @@ func TestUsage(t *testing.T) {
 				t.Errorf("have code %d, output %q, errors %q; want 1, nothing and one line with %q", code, out, errs, c.want)
 			}
 		})
+	}
+}
+
+// TestComplain: what a file says does not reach the terminal as more than text.
+func TestComplain(t *testing.T) {
+	var b bytes.Buffer
+	complain(&b, errors.New("a\x1b[31m\a\rb\u202e\x7f\xff\n\tcö€'\"\n\n"))
+	if want := "host: a\\x1b[31m\\a\\rb\\u202e\\x7f\uFFFD\n\tcö€'\"\n"; b.String() != want {
+		t.Errorf("have %q, want %q", b.String(), want)
 	}
 }
 

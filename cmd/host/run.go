@@ -141,7 +141,7 @@ func (g *generation) run(ctx context.Context, ids []int32) error {
 		return errors.New("the prompt is empty, and this model puts no BOS in front: want a prompt")
 	}
 	if room := g.session.Room(); len(ids) > room {
-		return fmt.Errorf("the prompt has %d tokens, the context holds %d: give a shorter prompt or a larger --ctx", len(ids), room)
+		return fmt.Errorf("the prompt has %d tokens, the context holds %d: %s", len(ids), room, g.fit("a shorter prompt"))
 	}
 	g.begun, g.prompted = true, len(ids)
 	g.routes.decoding(false)

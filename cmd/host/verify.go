@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 
@@ -40,8 +41,8 @@ type verified struct {
 
 // Run replays the cases.
 func (c *verifyCmd) Run(a *app) error {
-	if !(c.Tolerance > 0) {
-		return fmt.Errorf("--tolerance: have %v, want more than 0", c.Tolerance)
+	if !(c.Tolerance > 0) || math.IsInf(c.Tolerance, 0) { // within which all would agree
+		return fmt.Errorf("--tolerance: have %v, want more than 0 and finite", c.Tolerance)
 	}
 	refs, err := readRefs(c.Refs, c.Cases)
 	if err != nil {
@@ -112,7 +113,7 @@ func (r *replay) all(ctx context.Context, refs *refs) (*verified, error) {
 	out.Tokenize = len(refs.Tokenize)
 	for _, c := range refs.Cases {
 		if want := len(c.Tokens) + max(0, len(c.Greedy)-1); want > r.model.Context {
-			return out, fmt.Errorf("case %s: have %d tokens, want at most the context's %d: give a larger --ctx", c.Name, want, r.model.Context)
+			return out, fmt.Errorf("case %s: have %d tokens, want at most the context's %d: %s", quoted(c.Name), want, r.model.Context, r.fit("other cases (--cases)"))
 		}
 		agreed, err := r.run(ctx, c)
 		if errors.As(err, &out.Difference) {

@@ -58,14 +58,14 @@ type refLogit struct {
 
 // UnmarshalJSON reads the pair.
 func (r *refLogit) UnmarshalJSON(data []byte) error {
-	var pair []float64
+	var pair []*float64
 	if err := json.Unmarshal(data, &pair); err != nil {
 		return err
 	}
-	if len(pair) != 2 || pair[0] != float64(int32(pair[0])) {
+	if len(pair) != 2 || pair[0] == nil || pair[1] == nil || *pair[0] != float64(int32(*pair[0])) {
 		return fmt.Errorf("have %.60s, want a token id and its logit", data)
 	}
-	*r = refLogit{int32(pair[0]), pair[1]}
+	*r = refLogit{int32(*pair[0]), *pair[1]}
 	return nil
 }
 
@@ -152,6 +152,9 @@ func (r *refs) choose(names []string) error {
 func (c *refCase) check() error {
 	if len(c.Tokens) == 0 {
 		return errors.New("have no tokens, want a prompt")
+	}
+	if c.Prompt == nil && c.LogitsFile == "" && len(c.Positions) == 0 && len(c.Greedy) == 0 && len(c.Layers) == 0 {
+		return errors.New(`have nothing to compare, want "positions", "greedy", "layers", "logits_file" or "prompt_text"`)
 	}
 	if len(c.Steps) != 0 && len(c.Steps) != len(c.Greedy) {
 		return fmt.Errorf("have %d steps and %d greedy tokens, want as many", len(c.Steps), len(c.Greedy))

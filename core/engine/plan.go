@@ -59,9 +59,21 @@ func Ask(ctx context.Context, h *program.Header, p Planner, device program.Bound
 	m.Chunk = chunkLength(o.Chunk, m.Context, m.Program)
 	device.Chunk, device.Outs, device.Context = uint64(m.Chunk), uint64(m.outs()), uint64(m.Context)
 	if err := program.Validate(m.Plan, m.Weights, m.Records, m.Program, device); err != nil {
-		return nil, invalid(m.Plan, err)
+		return nil, m.fault(device, err)
 	}
 	return m, nil
+}
+
+// fault says whose fault it is that a program can't run: that of who asked for so long a
+// context or chunk, if short ones would do, else the plugin's.
+func (m *Planned) fault(device program.Bounds, err error) error {
+	const short = 16
+	device.Chunk, device.Context = min(device.Chunk, short), min(device.Context, short)
+	device.Outs = min(device.Outs, device.Chunk)
+	if program.Validate(m.Plan, m.Weights, m.Records, m.Program, device) != nil {
+		return invalid(m.Plan, err)
+	}
+	return fmt.Errorf("engine: a context of %d tokens and a chunk of %d are too much for this GPU: choose a smaller --ctx or --chunk: %w", m.Context, m.Chunk, err)
 }
 
 // DeviceBounds are a device's limits and alignments as the validator takes them.
