@@ -48,7 +48,12 @@ func finish(e *layer.Encoder, x *layer.Value) {
 // encode plans, places and encodes; it checks that the program is valid.
 func encode(t *testing.T, author func(*layer.Encoder)) *program.Program {
 	t.Helper()
-	h, p := file().Header(), facts()
+	return encodeFile(t, file(), author)
+}
+
+func encodeFile(t *testing.T, f *plugintest.File, author func(*layer.Encoder)) *program.Program {
+	t.Helper()
+	h, p := f.Header(), facts()
 	if err := layer.Plan(h, p, author); err != nil {
 		t.Fatal(err)
 	}
