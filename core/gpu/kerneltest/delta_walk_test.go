@@ -3,6 +3,7 @@ package kerneltest_test
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/sluicehost/sluice/core/gpu/kerneltest"
@@ -92,5 +93,20 @@ func TestConvLong(t *testing.T) {
 	for _, shape := range [][2]uint32{{16, 1}, {256, 8}} {
 		c := build(t, kernels.Spec{Name: "conv", Params: map[string]uint32{"TAPS": 4, "W": shape[0], "LANES": shape[1]}})
 		check(t, "conv", convCase(r, c, 3000))
+	}
+}
+
+// BenchmarkDeltaRule is the recurrence of a layer of Qwen3.5-35B-A3B, for one token and for a chunk.
+func BenchmarkDeltaRule(b *testing.B) {
+	for _, decay := range []string{"head", "channel"} {
+		for _, x := range []struct {
+			tokens int
+			shape  [2]uint32
+		}{{1, [2]uint32{1, 32}}, {1, [2]uint32{8, 32}}, {512, [2]uint32{8, 32}}} {
+			b.Run(fmt.Sprintf("%s/T=%d/TB=%d", decay, x.tokens, x.shape[0]), func(b *testing.B) {
+				r := rand.New(rand.NewPCG(1, 1))
+				bench(b, deltaOf(r, fresh(build(b, deltaSpec(decay, 128, x.shape))), x.tokens, 16, 32, 0))
+			})
+		}
 	}
 }
