@@ -14,11 +14,11 @@ import (
 // file can't be run.
 func Plan(a Architecture, h *program.Header) (*program.Plan, error) {
 	m := NewMetadata(h)
-	model, err := configure(a, m)
-	if err != nil {
+	if err := checkBlocks(m, h); err != nil {
 		return nil, err
 	}
-	if err := checkBlocks(m, h); err != nil {
+	model, err := configure(a, m)
+	if err != nil {
 		return nil, err
 	}
 	f := model.Facts()
@@ -46,22 +46,23 @@ func Plan(a Architecture, h *program.Header) (*program.Plan, error) {
 
 // checkBlocks refuses tensors of blocks behind the file's block_count. The plan would leave
 // them unread, as it does those of blocks that predict further tokens, which block_count
-// counts; but a model without its last blocks talks nonsense.
+// counts; but a model without its last blocks talks nonsense. It comes before Configure,
+// which would find lists too long.
 func checkBlocks(m *Metadata, h *program.Header) error {
-	const key = "block_count"
-	if !m.Has(key) {
-		return nil
+	key := m.arch + ".block_count"
+	blocks, ok := asInt(m.values[key])
+	if !ok {
+		return nil // what is wrong with it, Configure says
 	}
-	blocks := m.Int(key)
 	for _, t := range h.GetTensors() {
-		name, ok := strings.CutPrefix(t.GetName(), "blk.")
+		name, inBlock := strings.CutPrefix(t.GetName(), "blk.")
 		number, _, dotted := strings.Cut(name, ".")
-		if i, err := strconv.ParseUint(number, 10, 64); ok && dotted && err == nil && i >= uint64(blocks) {
-			m.Refuse("key %s.%s: have %d, and tensor %s: want a block_count that counts all blocks: convert the model again", m.arch, key, blocks, t.GetName())
-			break
+		if i, err := strconv.ParseUint(number, 10, 64); inBlock && dotted && err == nil && i >= uint64(blocks) {
+			return &Refusal{Reasons: []string{fmt.Sprintf("key %s: have %d, and tensor %s: want a block_count that counts all blocks: convert the model again",
+				key, blocks, t.GetName())}}
 		}
 	}
-	return m.Err()
+	return nil
 }
 
 // Encode asks an architecture for its program over weights that the host has placed.
