@@ -24,7 +24,7 @@ func newSlow(t *Tokenizer, md meta) slow {
 }
 
 func (s slow) encode(text string, parse bool) []int32 {
-	parts := []fragment{{text, none}}
+	parts := []fragment{{text: text, id: none}}
 	order := []int32{}
 	for id := range s.tokens {
 		order = append(order, int32(id))
@@ -59,10 +59,10 @@ func cutAll(f fragment, text string, id int32) []fragment {
 	var out []fragment
 	for i, piece := range strings.Split(f.text, text) {
 		if i > 0 {
-			out = append(out, fragment{"", id})
+			out = append(out, fragment{id: id})
 		}
 		if piece != "" {
-			out = append(out, fragment{piece, none})
+			out = append(out, fragment{text: piece, id: none})
 		}
 	}
 	return out
@@ -131,7 +131,10 @@ func TestLongSpecials(t *testing.T) {
 		t.Errorf("have %d nodes, want at most %d", have, most)
 	}
 	got := m.partition("."+head+"c>"+head+"b>"+head+"d"+head[:known], true)
-	want := []fragment{{".", none}, {"", 1}, {"", 0}, {"", 2}, {"d", none}, {"", 4}, {head[known-1 : known], none}}
+	n := len(head)
+	want := []fragment{
+		{".", 0, none}, {"", 1, 1}, {"", n + 3, 0}, {"", 2*n + 5, 2}, {"d", 3*n + 5, none}, {"", 3*n + 6, 4}, {head[known-1 : known], 3*n + 5 + known, none},
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("have %v, want %v", got, want)
 	}

@@ -144,16 +144,31 @@ func (m *matcher) occurring(text string) []int32 {
 // fragment is a piece of text, or a token that was found in it.
 type fragment struct {
 	text string
+	at   int   // where it begins in the whole text
 	id   int32 // or none
 }
 
 // partition cuts a text at its special tokens: at user-defined ones always, at
 // hidden ones if asked to.
 func (m *matcher) partition(text string, hidden bool) []fragment {
-	parts := []fragment{{text, none}}
-	for _, i := range m.occurring(text) {
-		s := m.specials[i]
+	return m.cutAt(text, func(s *special) func(from, to int) bool {
 		if s.hidden && !hidden {
+			return nil
+		}
+		return anywhere
+	})
+}
+
+func anywhere(from, to int) bool { return true }
+
+// cutAt cuts a text at its special tokens, where allowed gives no nil and the
+// function that it gives holds.
+func (m *matcher) cutAt(text string, allowed func(*special) func(from, to int) bool) []fragment {
+	parts := []fragment{{text, 0, none}}
+	for _, i := range m.occurring(text) {
+		s := &m.specials[i]
+		at := allowed(s)
+		if at == nil {
 			continue
 		}
 		var next []fragment
@@ -162,7 +177,7 @@ func (m *matcher) partition(text string, hidden bool) []fragment {
 				next = append(next, p)
 				continue
 			}
-			next = s.cut(next, p.text)
+			next = s.cut(next, p, at)
 		}
 		parts = next
 	}
@@ -171,17 +186,23 @@ func (m *matcher) partition(text string, hidden bool) []fragment {
 
 // cut appends the fragments of a text in which this token is looked for, from
 // left to right.
-func (s special) cut(dst []fragment, text string) []fragment {
-	for text != "" {
-		i := strings.Index(text, s.text)
+func (s *special) cut(dst []fragment, p fragment, allowed func(from, to int) bool) []fragment {
+	for seen := 0; p.text != ""; {
+		i := strings.Index(p.text[seen:], s.text)
 		if i < 0 {
-			return append(dst, fragment{text, none})
+			return append(dst, p)
+		}
+		i += seen
+		if !allowed(p.at+i, p.at+i+len(s.text)) {
+			seen = i + 1
+			continue
 		}
 		if i > 0 {
-			dst = append(dst, fragment{text[:i], none})
+			dst = append(dst, fragment{p.text[:i], p.at, none})
 		}
-		dst = append(dst, fragment{"", s.id})
-		text = text[i+len(s.text):]
+		dst = append(dst, fragment{"", p.at + i, s.id})
+		n := i + len(s.text)
+		p.text, p.at, seen = p.text[n:], p.at+n, 0
 	}
 	return dst
 }
