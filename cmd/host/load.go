@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/sluicehost/sluice/core/chat"
 	"github.com/sluicehost/sluice/core/engine"
 	"github.com/sluicehost/sluice/core/gguf"
 	"github.com/sluicehost/sluice/core/gpu"
@@ -17,14 +18,15 @@ import (
 
 // loaded is a model that is ready to make tokens. Its plugin's process is gone.
 type loaded struct {
-	path    string
-	model   *engine.Model
-	session *engine.Session
-	tok     *tokenizer.Tokenizer
-	device  *gpu.Device
-	budget  string        // what the GPU budget is, for people
-	took    time.Duration // to load
-	routes  *recorder     // of the routing; nil for none
+	path     string
+	model    *engine.Model
+	session  *engine.Session
+	tok      *tokenizer.Tokenizer
+	template string // the file's chat template, if it has one
+	device   *gpu.Device
+	budget   string        // what the GPU budget is, for people
+	took     time.Duration // to load
+	routes   *recorder     // of the routing; nil for none
 }
 
 // load brings a model up: its header, its plugin, the GPU, its weights. On an error nothing
@@ -49,6 +51,9 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, o engine.Option
 		}
 	}()
 	if l.tok, err = tokenizer.New(f.Metadata); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if l.template, _, err = chat.Template(f.Metadata); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	process, err := a.pluginFor(f.File, path, r)

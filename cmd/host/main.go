@@ -46,11 +46,12 @@ type cli struct {
 	LogLevel string `enum:"trace,debug,info,warn,error,off" default:"warn" placeholder:"LEVEL" help:"Least level of log lines on standard error: trace, debug, info, warn, error or off."`
 	Verbose  bool   `short:"v" help:"The same as --log-level=debug."`
 
-	Run      runCmd      `cmd:"" help:"Continue a prompt."`
+	Run      runCmd      `cmd:"" help:"Answer a prompt, or continue it."`
 	Eval     evalCmd     `cmd:"" help:"Report logits and greedy tokens, JSON lines in and out."`
 	Verify   verifyCmd   `cmd:"" help:"Compare a model with golden cases of a reference implementation."`
 	Bench    benchCmd    `cmd:"" help:"Measure tokens per second."`
 	Tokenize tokenizeCmd `cmd:"" help:"Turn text into token ids or back, JSON lines in and out."`
+	Render   renderCmd   `cmd:"" help:"Put conversations into a chat template, JSON lines in and out."`
 	Ingest   ingestCmd   `cmd:"" help:"Pack a model into a store that runs without its GGUF, from a file or an address."`
 	Store    struct {
 		Ls     storeLsCmd     `cmd:"" help:"List the stores in the default place."`

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicehost/sluice/core/chat"
 	"github.com/sluicehost/sluice/core/engine"
 	"github.com/sluicehost/sluice/core/sample"
 	"github.com/sluicehost/sluice/core/tokenizer"
@@ -20,7 +21,8 @@ type runCmd struct {
 	registryFlags
 	statsFlag
 	traceFlag
-	Prompt *string `short:"p" placeholder:"TEXT" help:"The prompt. Default: standard input, less one final newline."`
+	chatFlags
+	Prompt *string `short:"p" placeholder:"TEXT" help:"What the user says; with --raw the text to continue. Default: standard input, less one final newline."`
 	Tokens int     `name:"tokens" short:"n" default:"512" placeholder:"N" help:"Most tokens to generate (default 512)."`
 	Raw    bool    `help:"Continue the prompt as it is, without a chat template. A BOS is put in front where the model asks for one, and special tokens in the prompt are recognized."`
 	Temp   float64 `default:"0" placeholder:"T" help:"Temperature; 0 (default) takes the likeliest token."`
@@ -30,13 +32,13 @@ type runCmd struct {
 
 // Help is the command's long help.
 func (runCmd) Help() string {
-	return `The generated text and a final newline go to standard output. It ends at a token that ends a text or turn, after -n tokens, or when the context is full; then a line of statistics goes to standard error.`
+	return `The prompt is put into the chat template of the model's file, or else of its plugin; with --raw it is continued as it is. Nothing in it becomes a control token then. The answer and a final newline go to standard output, reasoning to standard error, dimmed on a terminal. It ends at a token that ends a text or turn, after -n tokens, or when the context is full; then a line of statistics goes to standard error.`
 }
 
 // Run continues the prompt.
 func (c *runCmd) Run(a *app) error {
-	if !c.Raw {
-		return errors.New("chat templates come in a later version: use --raw")
+	if c.Raw && c.chatFlags != (chatFlags{Think: "auto"}) {
+		return errors.New("--system, --think, --hide-thinking and --template are for chats: they don't go with --raw")
 	}
 	if c.Tokens < 0 {
 		return fmt.Errorf("-n: have %d tokens, want 0 or more", c.Tokens)
@@ -61,9 +63,11 @@ func (c *runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	ids := l.tok.Encode(prompt, tokenizer.Options{AddSpecial: true, ParseSpecial: true})
-	g := &generation{loaded: l, sampler: sampler, out: a.out, most: c.Tokens, text: l.tok.Stream(false), stop: l.stops()}
-	err = g.run(a.ctx, ids)
+	g := &generation{loaded: l, sampler: sampler, most: c.Tokens, stop: l.stops()}
+	ids, err := c.begin(a, l, g, prompt)
+	if err == nil {
+		err = g.run(a.ctx, ids)
+	}
 	if g.begun {
 		if _, written := fmt.Fprintln(a.out); err == nil {
 			err = written
@@ -71,6 +75,29 @@ func (c *runCmd) Run(a *app) error {
 		fmt.Fprintln(a.err, g.stats(params))
 	}
 	return errors.Join(err, stats.write(g.report()), l.close())
+}
+
+// begin makes the tokens of the prompt, and what prints the answer.
+func (c *runCmd) begin(a *app, l *loaded, g *generation, prompt string) ([]int32, error) {
+	if c.Raw {
+		g.answer = &rawAnswer{a.out, l.tok.Stream(false)}
+		return l.tok.Encode(prompt, tokenizer.Options{AddSpecial: true, ParseSpecial: true}), nil
+	}
+	f, err := c.format(l)
+	if err != nil {
+		return nil, err
+	}
+	r := chat.Request{Thinking: c.thinking()}
+	if c.System != "" {
+		r.Messages = append(r.Messages, chat.Message{Role: "system", Content: c.System})
+	}
+	r.Messages = append(r.Messages, chat.Message{Role: "user", Content: prompt})
+	p, err := f.Prompt(a.ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	g.answer = c.chatFlags.answer(a, f, p)
+	return p.IDs, nil
 }
 
 // prompt is the text to continue.
@@ -107,25 +134,13 @@ func (c *runCmd) prompt(a *app) (string, error) {
 }
 
 // stops are the tokens that end a text: the vocabulary's end tokens and the plan's.
-func (l *loaded) stops() map[int32]bool {
-	stop := map[int32]bool{}
-	for _, id := range l.tok.EndTokens() {
-		stop[id] = true
-	}
-	for _, piece := range l.model.Plan.GetChat().GetStop() {
-		if id, ok := l.tok.ID(piece); ok {
-			stop[id] = true
-		}
-	}
-	return stop
-}
+func (l *loaded) stops() map[int32]bool { return chat.Stops(l.tok, l.model.Plan.GetChat()) }
 
 // generation is one answer in the making.
 type generation struct {
 	*loaded
 	sampler *sample.Sampler
-	out     io.Writer
-	text    *tokenizer.Stream
+	answer  answer
 	stop    map[int32]bool
 	most    int
 
@@ -177,10 +192,8 @@ func (g *generation) run(ctx context.Context, ids []int32) error {
 	case err != nil:
 		g.end = "failed"
 	}
-	if rest := g.text.Flush(); rest != "" {
-		if _, e := io.WriteString(g.out, rest); err == nil {
-			err = e
-		}
+	if e := g.answer.flush(); err == nil {
+		err = e
 	}
 	return err
 }
@@ -196,10 +209,8 @@ func (g *generation) take(id int32) (done bool, err error) {
 		return true, nil
 	}
 	g.made++
-	if text := g.text.Push(id); text != "" {
-		if _, err := io.WriteString(g.out, text); err != nil {
-			return true, err
-		}
+	if err := g.answer.push(id); err != nil {
+		return true, err
 	}
 	return false, nil
 }
