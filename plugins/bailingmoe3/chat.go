@@ -1,11 +1,19 @@
 package main
 
-import "github.com/sluicehost/sluice/sdk"
+import (
+	_ "embed"
 
-// Chat says how Ling 3.0 talks: the generation prompt opens a thought, and closes it at once
-// where thinking is off.
+	"github.com/sluicehost/sluice/sdk"
+)
+
+//go:embed chat.jinja
+var chatTemplate string
+
+// Chat says how Ling 3.0 talks: it thinks, from the generation prompt on, unless
+// told not to.
 func (c *config) Chat() sdk.Chat {
 	return sdk.Chat{
+		Template:         chatTemplate,
 		Stop:             []string{"<|role_end|>", "<|endoftext|>"},
 		ThinkOpen:        "<think>",
 		ThinkClose:       "</think>",

@@ -1,12 +1,20 @@
 package main
 
-import "github.com/sluicehost/sluice/sdk"
+import (
+	_ "embed"
 
-// Chat says how Gemma 4 talks: it opens a thought itself, as a channel named thought; where
-// thinking is off, the generation prompt holds an empty one.
+	"github.com/sluicehost/sluice/sdk"
+)
+
+//go:embed chat.jinja
+var chatTemplate string
+
+// Chat says how Gemma 4 talks: it thinks only where asked to, and opens its
+// thought itself, as a channel with a name.
 func (c *config) Chat() sdk.Chat {
 	return sdk.Chat{
-		Stop:             []string{"<turn|>"},
+		Template:         chatTemplate,
+		Stop:             []string{"<turn|>", "<eos>"},
 		ThinkOpen:        "<|channel>",
 		ThinkClose:       "<channel|>",
 		ThinkPreamble:    "thought\n",
