@@ -160,12 +160,20 @@ func (l *loaded) multiply(logits []float64, x []float32, at, n int) {
 		n, sign = -n, -1
 	}
 	for e := range logits {
-		var dot float32
-		for j, w := range l.weight[e*l.hidden+at : e*l.hidden+at+n] {
-			dot += w * x[at+j]
-		}
-		logits[e] += sign * float64(dot)
+		logits[e] += sign * float64(dot(l.weight[e*l.hidden+at:e*l.hidden+at+n], x[at:at+n]))
 	}
+}
+
+// dot sums in four parts, which a CPU can add side by side. Widths are multiples of 4.
+func dot(a, b []float32) float32 {
+	var s [4]float32
+	for ; len(a) >= 4 && len(b) >= 4; a, b = a[4:], b[4:] {
+		s[0] += a[0] * b[0]
+		s[1] += a[1] * b[1]
+		s[2] += a[2] * b[2]
+		s[3] += a[3] * b[3]
+	}
+	return s[0] + s[1] + s[2] + s[3]
 }
 
 // pick is the architecture's choice of experts by the logits of a residual stream x that is not normalized yet.
