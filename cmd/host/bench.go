@@ -35,12 +35,14 @@ const benchSeed = 1
 
 // benchRun is one run, in seconds.
 type benchRun struct {
-	Prefill float64 `json:"prefill_seconds"`
-	Decode  float64 `json:"decode_seconds"`
-	HitRate float64 `json:"hit_rate"` // of the experts asked for
-	Read    int64   `json:"bytes_read"`
-	Allocs  uint64  `json:"decode_allocations"` // of the process while decoding, the binding's counted
-	Bytes   uint64  `json:"decode_allocated_bytes"`
+	Prefill    float64 `json:"prefill_seconds"`
+	Decode     float64 `json:"decode_seconds"`
+	HitRate    float64 `json:"hit_rate"` // of the experts asked for
+	Read       int64   `json:"bytes_read"`
+	DecodeRead int64   `json:"decode_bytes_read"`
+	DecodeWait float64 `json:"decode_disk_wait_seconds"`
+	Allocs     uint64  `json:"decode_allocations"` // of the process while decoding, the binding's counted
+	Bytes      uint64  `json:"decode_allocated_bytes"`
 }
 
 // benchRate is tokens per second.
@@ -164,6 +166,8 @@ func (b *bench) run(ctx context.Context) (benchRun, error) {
 	}
 	b.routes.decoding(true)
 	x := benchRun{Prefill: time.Since(start).Seconds()}
+	_, _, prefilled := b.found()
+	waited := b.model.Stats().DiskWait
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	start = time.Now()
@@ -176,6 +180,7 @@ func (b *bench) run(ctx context.Context) (benchRun, error) {
 	runtime.ReadMemStats(&after)
 	x.Allocs, x.Bytes = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
 	h, n, bytes := b.found()
+	x.DecodeRead, x.DecodeWait = bytes-prefilled, (b.model.Stats().DiskWait - waited).Seconds()
 	x.HitRate, x.Read = float64(h-hits)/float64(max(n-asked, 1)), bytes-read
 	return x, nil
 }

@@ -15,7 +15,7 @@ type eviction struct {
 }
 
 // defaultHalf is the half-life of --evict freq in tokens (docs/streaming.md).
-const defaultHalf = 64
+const defaultHalf = 8
 
 // maxHalf is far above any context.
 const maxHalf = 1e9

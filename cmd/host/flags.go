@@ -43,7 +43,7 @@ type engineFlags struct {
 	Ctx       int      `short:"c" placeholder:"N" help:"Tokens that prompt and answer together may have. Default: the file's context length, at most 4096."`
 	KV        string   `name:"kv" enum:"f16,f32" default:"${kv=f16}" help:"Precision of the KV caches: f16 or f32 (default ${kv=f16})."`
 	Chunk     int      `placeholder:"N" help:"Most tokens of a prompt that go through the model at once (default 256)."`
-	Evict     eviction `default:"lru" placeholder:"POLICY" help:"Which experts make room for others: lru, the least recently used (default), or freq, those with the lowest frequency, where a use counts half as much after 64 tokens, or with freq:TOKENS after that many."`
+	Evict     eviction `default:"freq" placeholder:"POLICY" help:"Which experts make room for others: freq (default), those with the lowest frequency, where a use counts half as much after 8 tokens, or with freq:TOKENS after that many; or lru, the least recently used."`
 	Routing   string   `enum:"gpu,wait" default:"${routing=gpu}" help:"How a token finds its experts: gpu (default) resolves them on the GPU, several layers ahead; wait reads each layer's routing back first. Tokens are the same."`
 	Lookahead string   `enum:"auto,0,1,2,3" default:"${lookahead=auto}" help:"MoE layers ahead whose experts are guessed and read: auto (default) for what pays, or 0 to 3."`
 	Adapter   string   `placeholder:"NAME" help:"Use the GPU whose name or driver contains this. Default: the strongest."`

@@ -50,6 +50,7 @@ type cli struct {
 	Eval     evalCmd     `cmd:"" help:"Report logits and greedy tokens, JSON lines in and out."`
 	Verify   verifyCmd   `cmd:"" help:"Compare a model with golden cases of a reference implementation."`
 	Bench    benchCmd    `cmd:"" help:"Measure tokens per second."`
+	Plan     planCmd     `cmd:"" help:"Show what fits at a GPU budget, and with a trace how fast other budgets would be; needs no GPU."`
 	Tokenize tokenizeCmd `cmd:"" help:"Turn text into token ids or back, JSON lines in and out."`
 	Render   renderCmd   `cmd:"" help:"Put conversations into a chat template, JSON lines in and out."`
 	Ingest   ingestCmd   `cmd:"" help:"Pack a model into a store that runs without its GGUF, from a file or an address."`

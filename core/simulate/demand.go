@@ -131,9 +131,10 @@ func (d *Demand) Fits(groups []stream.Group) error {
 
 // Outcome is what caches did for the tokens that count.
 type Outcome struct {
-	Asked, Hits   int64 // experts, once per token and layer
-	HitRate       float64
-	BytesPerToken float64 // of records to read
+	Asked         int64   `json:"asked"` // experts, once per token and layer
+	Hits          int64   `json:"hits"`
+	HitRate       float64 `json:"hit_rate"`
+	BytesPerToken float64 `json:"bytes_per_token"` // of records to read
 }
 
 // sum adds up banks.

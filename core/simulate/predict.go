@@ -4,9 +4,9 @@ import "time"
 
 // Limits are what a machine can do; 0 is unknown and bounds nothing.
 type Limits struct {
-	Disk   float64       // bytes per second, of expert records
-	Upload float64       // bytes per second, from memory to the GPU
-	Token  time.Duration // of everything else, with all experts resident
+	Disk   float64       `json:"disk_bytes_per_second"`   // of expert records
+	Upload float64       `json:"upload_bytes_per_second"` // from memory to the GPU
+	Token  time.Duration `json:"token_nanoseconds"`       // of everything else, with all experts resident
 }
 
 // Known says whether any limit is.

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/sluicehost/sluice/core/gpu"
+	"github.com/sluicehost/sluice/core/simulate"
+)
+
+// typicalGPU is what Vulkan drivers of desktop GPUs have in common, and typicalCPU what lavapipe reports: limits to plan
+// by where there is no device.
+var (
+	typicalGPU = typicalLimits(gpu.Limits{MaxBufferSize: 4<<30 - 128<<20, MaxStorageBinding: 2<<30 - 4})
+	typicalCPU = typicalLimits(gpu.Limits{MaxBufferSize: 2 << 30, MaxStorageBinding: 128 << 20, LoopLimit: 65535, CPU: true})
+)
+
+func typicalLimits(l gpu.Limits) gpu.Limits {
+	l.MaxUniformBinding, l.StorageAlign, l.UniformAlign = 64<<10, 256, 256
+	l.MaxStorageBuffersPerStage, l.MaxUniformBuffersPerStage, l.MaxBindingsPerGroup = 32, 12, 1000
+	l.MaxWorkgroup.X, l.MaxWorkgroup.Y, l.MaxWorkgroup.Z, l.MaxWorkgroup.Invocations = 1024, 1024, 64, 1024
+	l.MaxWorkgroupStorage, l.MaxGroups = 32<<10, 65535
+	return l
+}
+
+// benchLimits are what a host bench --json measured while it made tokens: the time of a token less what it waited for
+// experts, and the bytes of experts for each second of that wait, uploads included.
+func benchLimits(path string) (l simulate.Limits, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return l, fmt.Errorf("--bench: %w", err)
+	}
+	var b benchReport
+	if err := json.Unmarshal(data, &b); err != nil {
+		return l, fmt.Errorf("--bench: %s: %w: want what host bench --json prints", path, err)
+	}
+	runs := b.Runs
+	if len(runs) > 1 {
+		runs = runs[1:] // the first is cold
+	}
+	var bytes int64
+	var wait, token float64
+	for i, x := range runs {
+		bytes, wait = bytes+x.DecodeRead, wait+x.DecodeWait
+		if each := (x.Decode - x.DecodeWait) / float64(max(b.Decode, 1)); i == 0 || each < token {
+			token = each
+		}
+	}
+	if b.Decode < 1 || !(token > 0) {
+		return l, fmt.Errorf("--bench: %s: have no time of tokens, want what host bench --json prints", path)
+	}
+	l.Token = time.Duration(token * float64(time.Second))
+	if bytes > 0 && wait > 0 {
+		l.Disk = float64(bytes) / wait
+	}
+	return l, nil
+}

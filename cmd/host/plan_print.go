@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/sluicehost/sluice/core/gpu"
+)
+
+// print writes the plan as text.
+func (r *planReport) print(out io.Writer) error {
+	w := &errWriter{w: out}
+	fmt.Fprintf(w, "%s: %s, %d experts in each of %d layers, %d of them used\n", quoted(r.File), quoted(r.Architecture), r.Experts, r.MoELayers, r.TopK)
+	if r.Device != "" {
+		r.printBudget(w)
+	}
+	if r.Trace != nil {
+		r.printCurve(w)
+	}
+	return w.err
+}
+
+func (r *planReport) printBudget(w io.Writer) {
+	fmt.Fprintf(w, "context %d, chunk %d, kv %s; limits of %s; budget %s\n\n", r.Context, r.Chunk, r.KV, r.Device, r.BudgetText)
+	table(w, func(t io.Writer) {
+		for _, k := range []gpu.Kind{gpu.Dense, gpu.KV, gpu.State, gpu.Scratch, gpu.Table, gpu.Staging, gpu.Pool} {
+			note := ""
+			if k == gpu.Pool && r.Fits {
+				note = fmt.Sprintf("%d slots for %d experts (%.1f %%) in %d bank(s)", r.Pool.Slots, r.Pool.Of, 100*r.Pool.Share, r.Pool.Banks)
+			} else if k == gpu.Pool {
+				note = "no room"
+			}
+			fmt.Fprintf(t, "  %s\t%s\t%s\n", k, size(r.Bytes[k]), note)
+		}
+		fmt.Fprintf(t, "  total\t%s\t\n", size(r.Total))
+	})
+	fmt.Fprintf(w, "\nsmallest budget %s (--gpu-budget %d); everything resident from %s on\n", size(r.Smallest), r.Smallest, size(r.Largest))
+	if !r.Fits {
+		fmt.Fprintf(w, "DOES NOT FIT in %s\n", size(r.Budget))
+	}
+	for _, s := range r.Suggestions {
+		fmt.Fprintf(w, "  %s\n", s)
+	}
+}
+
+func (r *planReport) printCurve(w io.Writer) {
+	t := r.Trace
+	fmt.Fprintf(w, "\ntrace %s of %s: %d steps, %d tokens count", quoted(t.File), quoted(t.Model), t.Steps, t.Counted)
+	if t.Cut {
+		fmt.Fprint(w, "; its run was cut short")
+	}
+	if !t.Same {
+		fmt.Fprint(w, "; recorded with another file of this shape")
+	}
+	fmt.Fprintf(w, "\nfound of the experts that tokens asked for; read with --evict %s\n\n", r.Evict)
+	known := r.Limits.Known()
+	table(w, func(t io.Writer) {
+		fmt.Fprint(t, "BUDGET\tSLOTS\tSHARE\tLRU\tFREQ\tONE LRU\tBEST\tREAD/TOKEN")
+		if known {
+			fmt.Fprint(t, "\tTOK/S\tNO OVERLAP\tLIMITED BY")
+		}
+		fmt.Fprintln(t)
+		for _, p := range r.Curve {
+			mark := ""
+			if p.Chosen {
+				mark = " *"
+			}
+			fmt.Fprintf(t, "%s%s\t%d\t%.1f %%\t%.1f %%\t%.1f %%\t%.1f %%\t%.1f %%\t%s", size(p.Budget), mark, p.Pool.Slots, 100*p.Pool.Share,
+				100*p.LRU.HitRate, 100*p.Freq.HitRate, 100*p.Global.HitRate, 100*p.Best.HitRate, size(uint64(p.Read)))
+			if known {
+				fmt.Fprintf(t, "\t%s\t%s\t%s", speedText(p.Bound), speedText(p.Serial), p.By)
+			}
+			fmt.Fprintln(t)
+		}
+	})
+	if known {
+		fmt.Fprintf(w, "\nlimits: %s\n", r.limitsText())
+	} else {
+		fmt.Fprint(w, "\nfor tokens per second give --disk-gbs, --upload-gbs, --token-ms, or --bench\n")
+	}
+}
+
+func speedText(rate float64) string {
+	if rate == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", rate)
+}
+
+func (r *planReport) limitsText() string {
+	text := func(name string, bytes float64) string {
+		if bytes == 0 {
+			return name + " unknown"
+		}
+		return fmt.Sprintf("%s %.3g GB/s", name, bytes/1e9)
+	}
+	token := "a token unknown"
+	if r.Limits.Token > 0 {
+		token = fmt.Sprintf("a token %s", r.Limits.Token.Round(time.Microsecond))
+	}
+	return text("disk", r.Limits.Disk) + ", " + text("upload", r.Limits.Upload) + ", " + token
+}

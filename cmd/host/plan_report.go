@@ -1,0 +1,205 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sluicehost/sluice/core/engine"
+	"github.com/sluicehost/sluice/core/gpu"
+	"github.com/sluicehost/sluice/core/simulate"
+	"github.com/sluicehost/sluice/core/stream"
+)
+
+// planReport is the command's result. Sizes are in bytes.
+type planReport struct {
+	File         string              `json:"file"`
+	Architecture string              `json:"architecture"`
+	Device       string              `json:"device,omitempty"` // whose limits count
+	Context      int                 `json:"context,omitempty"`
+	Chunk        int                 `json:"chunk,omitempty"`
+	KV           string              `json:"kv"`
+	Layers       int                 `json:"layers,omitempty"`
+	MoELayers    int                 `json:"moe_layers"`
+	Experts      int                 `json:"experts"`
+	TopK         int                 `json:"top_k"`
+	Budget       uint64              `json:"budget"` // 0: everything
+	BudgetText   string              `json:"budget_text"`
+	Fits         bool                `json:"fits"`
+	Smallest     uint64              `json:"smallest_budget"`
+	Largest      uint64              `json:"largest_budget"` // that can be of use
+	Bytes        map[gpu.Kind]uint64 `json:"bytes,omitempty"`
+	Total        uint64              `json:"total"`
+	Pool         planPool            `json:"pool"`
+	Suggestions  []string            `json:"suggestions,omitempty"` // where it does not fit
+	Evict        string              `json:"evict"`
+	Trace        *planTrace          `json:"trace,omitempty"`
+	Limits       simulate.Limits     `json:"limits"`
+	Curve        []planPoint         `json:"curve"`
+}
+
+// planPool is the pool at a budget.
+type planPool struct {
+	Bytes uint64  `json:"bytes"`
+	Slots int     `json:"slots"`
+	Of    int     `json:"experts"` // of all layers
+	Share float64 `json:"share"`
+	Banks int     `json:"banks"`
+}
+
+// planTrace describes a trace.
+type planTrace struct {
+	File    string `json:"file"`
+	Model   string `json:"model"`
+	Steps   int    `json:"steps"`
+	Counted int    `json:"tokens_counted"` // that were made, without those that fill the caches
+	Cut     bool   `json:"cut"`            // ends within a step
+	Same    bool   `json:"same_model"`     // the model's header is that of the trace's
+	sum     string
+}
+
+// planPoint is a budget with what a trace says of it.
+type planPoint struct {
+	Budget uint64           `json:"budget"`
+	Pool   planPool         `json:"pool"`
+	Chosen bool             `json:"chosen,omitempty"`
+	LRU    simulate.Outcome `json:"lru"`
+	Freq   simulate.Outcome `json:"freq"`
+	Global simulate.Outcome `json:"global_lru"` // one LRU over all banks
+	Best   simulate.Outcome `json:"best"`
+	Read   float64          `json:"bytes_per_token"` // with --evict's policy
+	Bound  float64          `json:"tokens_per_second,omitempty"`
+	Serial float64          `json:"tokens_per_second_without_overlap,omitempty"`
+	By     string           `json:"limited_by,omitempty"`
+}
+
+// curvePoints is how many budgets a curve has beside the smallest and the chosen one.
+const curvePoints = 20
+
+// fill computes all but what is known of model and device.
+func (r *planReport) fill(p *planner, d *simulate.Demand, evict eviction) error {
+	all, banks, err := p.predict(0)
+	if err != nil {
+		return err
+	}
+	for _, g := range append(slices.Clone(p.groups), demandGroups(p, d)...) {
+		r.Pool.Of += len(g.Layers) * g.Experts
+	}
+	r.Budget, r.Largest, r.Smallest = p.chosen, all.Total(), all.Total()
+	least, _, err := p.predict(1)
+	if small := (*engine.BudgetError)(nil); errors.As(err, &small) {
+		r.Smallest = small.Want()
+	} else if err != nil {
+		return err
+	}
+	r.Fits = p.chosen == 0 || p.chosen >= r.Smallest
+	at := least // what does not fit is shown without a pool
+	if r.Fits {
+		if at, banks, err = p.predict(p.chosen); err != nil {
+			return err
+		}
+		r.Pool = r.poolOf(at, banks)
+	}
+	r.Bytes, r.Total = at.ByKind(), at.Total()
+	if d == nil {
+		return nil
+	}
+	if p.groups != nil {
+		if err := d.Fits(p.groups); err != nil {
+			return fmt.Errorf("%s: %w", r.Trace.File, err)
+		}
+	}
+	budgets := []uint64{r.Smallest}
+	for i := range uint64(curvePoints) {
+		budgets = append(budgets, all.Total()-all.Pool+(i+1)*all.Pool/curvePoints)
+	}
+	if r.Fits && p.chosen > 0 {
+		budgets = append(budgets, min(p.chosen, r.Largest))
+	}
+	slices.Sort(budgets)
+	budgets = slices.DeleteFunc(slices.Compact(budgets), func(b uint64) bool { return b < r.Smallest })
+	r.Curve = make([]planPoint, len(budgets))
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, b := range budgets {
+		g.Go(func() (err error) {
+			r.Curve[i], err = r.point(p, d, b, evict)
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// demandGroups are the trace's, where there is no model.
+func demandGroups(p *planner, d *simulate.Demand) []stream.Group {
+	if p.groups != nil || d == nil {
+		return nil
+	}
+	return d.Groups()
+}
+
+func (r *planReport) poolOf(b engine.Budget, banks []stream.Bank) planPool {
+	x := planPool{Bytes: b.Pool, Of: r.Pool.Of, Banks: len(banks)}
+	for _, k := range banks {
+		x.Slots += k.Slots
+	}
+	x.Share = float64(x.Slots) / float64(max(x.Of, 1))
+	return x
+}
+
+// point is one budget of the curve.
+func (r *planReport) point(p *planner, d *simulate.Demand, budget uint64, evict eviction) (planPoint, error) {
+	b, banks, err := p.predict(budget)
+	if err != nil {
+		return planPoint{}, err
+	}
+	freq := evict
+	if freq.name != "freq" {
+		freq = eviction{"freq", defaultHalf}
+	}
+	x := planPoint{Budget: budget, Pool: r.poolOf(b, banks), Chosen: budget == min(p.chosen, r.Largest),
+		LRU: d.LRU(banks), Freq: d.Replay(banks, freq.policy()), Global: d.Global(banks), Best: d.Best(banks)}
+	x.Read = x.LRU.BytesPerToken
+	if evict.name == "freq" {
+		x.Read = x.Freq.BytesPerToken
+	}
+	x.Bound, x.Serial = r.Limits.Speed(x.Read)
+	x.By = r.Limits.By(x.Read)
+	return x, nil
+}
+
+// suggest looks for what makes a model fit that does not: less context, smaller chunks, smaller KV caches.
+func (r *planReport) suggest(budget uint64, smallest func(ctx, chunk int, kv string) (uint64, error)) {
+	const leastContext, leastChunk = 256, 32
+	try := func(ctx, chunk int, kv string) bool {
+		n, err := smallest(ctx, chunk, kv)
+		if err != nil || n > budget {
+			return false
+		}
+		text := fmt.Sprintf("--ctx %d --chunk %d --kv %s", ctx, chunk, kv)
+		r.Suggestions = append(r.Suggestions, fmt.Sprintf("%s works from %s on (--gpu-budget %d)", text, size(n), n))
+		return true
+	}
+	kv := r.KV
+	if kv == "f32" && try(r.Context, r.Chunk, "f16") {
+		return
+	}
+	for chunk := r.Chunk / 2; chunk >= leastChunk; chunk /= 2 {
+		if try(r.Context, chunk, kv) {
+			break
+		}
+	}
+	for ctx := r.Context / 2; ctx >= leastContext; ctx /= 2 {
+		if try(ctx, r.Chunk, kv) {
+			return
+		}
+	}
+	for ctx := r.Context / 2; ctx >= leastContext; ctx /= 2 {
+		if try(ctx, leastChunk, "f16") {
+			return
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehost/sluice/core/routing"
+	"github.com/sluicehost/sluice/core/simulate"
+)
+
+// planTiny plans the tiny model.
+func planTiny(t *testing.T, args ...string) (*planReport, result) {
+	t.Helper()
+	r := runHost(t, "", append([]string{"plan", "--model", tiny, "--json"}, args...)...)
+	var x planReport
+	if err := json.Unmarshal([]byte(r.stdout), &x); err != nil {
+		t.Fatalf("%v: %s%s", err, r.stdout, r.stderr)
+	}
+	return &x, r
+}
+
+// TestPlanIsWhatRunTakes: the bytes of every kind are those that a run then has, and hit rates come from its trace.
+func TestPlanIsWhatRunTakes(t *testing.T) {
+	t.Parallel()
+	needGPU(t)
+	const budget = "16500000"
+	stats := filepath.Join(t.TempDir(), "stats")
+	trace, _ := recordTiny(t, "-n", "24", "--gpu-budget", budget, "--temp", "0", "--evict", "lru", "--stats-json", stats)
+	data, err := os.ReadFile(stats)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s statsReport
+	if err := json.Unmarshal(data, &s); err != nil {
+		t.Fatal(err)
+	}
+	svg := filepath.Join(t.TempDir(), "svg")
+	x, r := planTiny(t, "--gpu-budget", budget, "--trace", trace, "--evict", "lru", "--disk-gbs", "1", "--token-ms", "10", "--svg", svg)
+	if r.code != 0 || !x.Fits || x.Total > 16500000 || x.Smallest >= x.Total || x.Largest <= x.Total {
+		t.Errorf("have code %d, %+v", r.code, x)
+	}
+	for kind, n := range x.Bytes {
+		if have := s.GPU.Kinds[kind]; have.Actual != n {
+			t.Errorf("%s: have %d bytes planned, %d when it ran", kind, n, have.Actual)
+		}
+	}
+	if !x.Trace.Same || x.Trace.Counted != 21 || len(x.Curve) < 10 {
+		t.Fatalf("have trace %+v, %d points", x.Trace, len(x.Curve))
+	}
+	chosen := 0
+	for i, p := range x.Curve {
+		if p.Best.Hits < p.LRU.Hits || p.Best.Hits < p.Freq.Hits || p.LRU.Asked != int64(21*6*4) || p.Bound < p.Serial || p.Bound > 100.001 || p.Read != p.LRU.BytesPerToken {
+			t.Errorf("have %+v", p)
+		}
+		if i > 0 && (p.Budget <= x.Curve[i-1].Budget || p.Pool.Slots < x.Curve[i-1].Pool.Slots) {
+			t.Errorf("budgets are not ascending: %+v after %+v", p, x.Curve[i-1])
+		}
+		if p.Chosen {
+			chosen++
+			if p.Pool != x.Pool {
+				t.Errorf("the chosen point has %+v, want %+v", p.Pool, x.Pool)
+			}
+		}
+	}
+	if chosen != 1 {
+		t.Errorf("have %d chosen points", chosen)
+	}
+	drawn, err := os.ReadFile(svg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wellFormed(t, drawn, "Tokens per second")
+}
+
+// wellFormed checks for XML with a text.
+func wellFormed(t *testing.T, data []byte, text string) {
+	t.Helper()
+	for d := xml.NewDecoder(bytes.NewReader(data)); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("%v in %s", err, data)
+		}
+	}
+	if !bytes.Contains(data, []byte(text)) || bytes.Contains(data, []byte("NaN")) || bytes.Contains(data, []byte("Inf")) {
+		t.Errorf("have no %q, or NaN, in %s", text, data)
+	}
+}
+
+// TestPlanWithoutGPU: limits of a typical device, budgets that don't fit, and what would.
+func TestPlanWithoutGPU(t *testing.T) {
+	t.Parallel()
+	plan := func(args ...string) result {
+		cmd := command(t, append([]string{"plan", "--model", tiny}, args...)...)
+		cmd.Env = append(cmd.Env, noDriver...)
+		return finish(t, cmd, "")
+	}
+	r := plan()
+	for _, want := range []string{"a typical GPU, as there is none here", "4.29 GB, the default without a GPU to ask", "192 slots for 192 experts (100.0 %) in 1 bank(s)", "smallest budget "} {
+		if r.code != 0 || !strings.Contains(r.stdout, want) {
+			t.Errorf("have code %d, errors %s, no %q in\n%s", r.code, r.stderr, want, r.stdout)
+		}
+	}
+	if r := plan("--device", "cpu", "--gpu-budget", "max"); r.code != 0 || !strings.Contains(r.stdout, "Mesa's CPU driver; budget max") {
+		t.Errorf("have code %d, %s%s", r.code, r.stderr, r.stdout)
+	}
+	r = plan("--device", "gpu", "--gpu-budget", "12MB", "--kv", "f32")
+	for _, want := range []string{"DOES NOT FIT in 12.0 MB", "no room", "--ctx 2048 --chunk 32 --kv f16 works from"} {
+		if r.code != 1 || !strings.Contains(r.stdout, want) {
+			t.Errorf("have code %d, no %q in\n%s", r.code, want, r.stdout)
+		}
+	}
+	if !strings.Contains(r.stderr, "the budget of 12.0 MB is too small: want at least ") {
+		t.Errorf("have errors %s", r.stderr)
+	}
+}
+
+// toyTrace writes a trace of a model that is nowhere.
+func toyTrace(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "toy.trace")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	h := &routing.Header{Model: "<toy>", Architecture: "toy", Experts: 8, TopK: 2, Layers: []routing.Layer{{Layer: 1, RecordBytes: 1000}, {Layer: 2, RecordBytes: 1000}}}
+	w, err := routing.NewWriter(f, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Decoding(true)
+	for pos := range 40 {
+		w.Add(1, pos, []int{pos % 3, 7})
+		w.Add(2, pos, []int{pos % 5, 6})
+	}
+	if w.Err() != nil {
+		t.Fatal(w.Err())
+	}
+	return path
+}
+
+// TestPlanTraceAlone needs no model, plugin or registry.
+func TestPlanTraceAlone(t *testing.T) {
+	path, svg := toyTrace(t), filepath.Join(t.TempDir(), "svg")
+	code, out, errs := hostIn(t.Context(), "", "plan", "--trace", path, "--svg", svg)
+	for _, want := range []string{"toy, 8 experts in each of 2 layers, 2 of them used", "40 steps, 35 tokens count", "16 100.0 % 100.0 %", "for tokens per second give"} {
+		if code != 0 || !strings.Contains(oneSpace(out), want) {
+			t.Errorf("have code %d, errors %s, no %q in\n%s", code, errs, want, out)
+		}
+	}
+	data, err := os.ReadFile(svg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wellFormed(t, data, "&lt;toy&gt;")
+	if code, _, errs := hostIn(t.Context(), "", "plan", "--svg", svg); code != 1 || !strings.Contains(errs, "--svg: have no --trace") {
+		t.Errorf("have code %d, %s", code, errs)
+	}
+	if code, _, errs := hostIn(t.Context(), "", "plan"); code != 1 || !strings.Contains(errs, "missing flags: --model=FILE") {
+		t.Errorf("have code %d, %s", code, errs)
+	}
+	if code, _, errs := hostIn(t.Context(), "", "plan", "--trace", tiny); code != 1 || !strings.Contains(errs, "no routing trace") {
+		t.Errorf("have code %d, %s", code, errs)
+	}
+}
+
+// TestPlanOfAnotherModel: a trace must be of a model of this shape.
+func TestPlanOfAnotherModel(t *testing.T) {
+	t.Parallel()
+	runHost(t, "", "plan", "--model", tiny, "--device", "gpu", "--trace", toyTrace(t)).fails(t, "the trace is of another model: have 8 experts")
+}
+
+func TestBenchLimits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bench")
+	data, err := json.Marshal(benchReport{Decode: 10, Runs: []benchRun{{Decode: 9}, {Decode: 3, DecodeWait: 1, DecodeRead: 4e9}, {Decode: 2, DecodeWait: 1, DecodeRead: 2e9}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	have, err := benchLimits(path)
+	if want := (simulate.Limits{Disk: 3e9, Token: 100 * time.Millisecond}); err != nil || have != want {
+		t.Errorf("have %+v, %v, want %+v", have, err, want)
+	}
+	for _, bad := range []string{"{}", "nonsense"} {
+		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := benchLimits(path); err == nil || !strings.Contains(err.Error(), "want what host bench --json prints") {
+			t.Errorf("%s: have %v", bad, err)
+		}
+	}
+}
+
+func TestRound(t *testing.T) {
+	for x, want := range map[float64]float64{0: 1, 1: 1, 1.5: 2, 7: 10, 20: 20, 0.03: 0.05, 101: 200} {
+		if have := round(x); have != want {
+			t.Errorf("%v: have %v, want %v", x, have, want)
+		}
+	}
+}
