@@ -183,23 +183,15 @@ func (r *planReport) suggest(budget uint64, smallest func(ctx, chunk int, kv str
 		r.Suggestions = append(r.Suggestions, fmt.Sprintf("%s works from %s on (--gpu-budget %d)", text, size(n), n))
 		return true
 	}
-	kv := r.KV
-	if kv == "f32" && try(r.Context, r.Chunk, "f16") {
+	if r.KV == "f32" && try(r.Context, r.Chunk, "f16") {
 		return
 	}
-	for chunk := r.Chunk / 2; chunk >= leastChunk; chunk /= 2 {
-		if try(r.Context, chunk, kv) {
-			break
+	for chunk := r.Chunk / 2; chunk >= leastChunk && !try(r.Context, chunk, r.KV); chunk /= 2 {
+	}
+	for _, kv := range slices.Compact([]string{r.KV, "f16"}) {
+		for ctx := r.Context / 2; ctx >= leastContext && !try(ctx, r.Chunk, kv); ctx /= 2 {
 		}
 	}
-	for ctx := r.Context / 2; ctx >= leastContext; ctx /= 2 {
-		if try(ctx, r.Chunk, kv) {
-			return
-		}
-	}
-	for ctx := r.Context / 2; ctx >= leastContext; ctx /= 2 {
-		if try(ctx, leastChunk, "f16") {
-			return
-		}
+	for ctx := r.Context / 2; ctx >= leastContext && len(r.Suggestions) == 0 && !try(ctx, leastChunk, "f16"); ctx /= 2 {
 	}
 }

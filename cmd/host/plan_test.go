@@ -113,7 +113,7 @@ func TestPlanWithoutGPU(t *testing.T) {
 		t.Errorf("have code %d, %s%s", r.code, r.stderr, r.stdout)
 	}
 	r = plan("--device", "gpu", "--gpu-budget", "12MB", "--kv", "f32")
-	for _, want := range []string{"DOES NOT FIT in 12.0 MB", "no room", "--ctx 2048 --chunk 32 --kv f16 works from"} {
+	for _, want := range []string{"DOES NOT FIT in 12.0 MB", "no room", "--ctx 1024 --chunk 256 --kv f32 works from", "--ctx 2048 --chunk 256 --kv f16 works from"} {
 		if r.code != 1 || !strings.Contains(r.stdout, want) {
 			t.Errorf("have code %d, no %q in\n%s", r.code, want, r.stdout)
 		}
