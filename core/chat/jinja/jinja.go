@@ -52,14 +52,14 @@ func (r Raised) Error() string { return r.Message }
 
 // The most that one rendering may do.
 const (
-	maxSteps  = 5_000_000        // operations and turns of loops
+	maxSteps  = 20_000_000       // operations and turns of loops
 	maxCalls  = 200              // macros inside one another
 	maxOutput = 64 << 20         // bytes, of the text and all values made on the way, beside 100 times the request's
-	maxTime   = 10 * time.Second // beside what the context allows
+	maxTime   = 30 * time.Second // beside what the context allows
 )
 
 // Render gives the text. It stops with ctx, and by itself when the template
-// takes more than 10 seconds, 5,000,000 operations, or memory of 64 MiB and a
+// takes more than 30 seconds, 20,000,000 operations, or memory of 64 MiB and a
 // hundred times the request. Error is Raised where the template refuses the
 // request itself.
 func (t *Template) Render(ctx context.Context, vars Vars) ([]Piece, error) {
