@@ -47,6 +47,7 @@ type cli struct {
 	Verbose  bool   `short:"v" help:"The same as --log-level=debug."`
 
 	Run      runCmd      `cmd:"" help:"Answer a prompt, or continue it."`
+	Chat     chatCmd     `cmd:"" help:"Talk with a model, turn by turn."`
 	Eval     evalCmd     `cmd:"" help:"Report logits and greedy tokens, JSON lines in and out."`
 	Verify   verifyCmd   `cmd:"" help:"Compare a model with golden cases of a reference implementation."`
 	Bench    benchCmd    `cmd:"" help:"Measure tokens per second."`

@@ -143,9 +143,10 @@ type generation struct {
 	answer  answer
 	stop    map[int32]bool
 	most    int
+	stable  int // tokens of the prompt that the next one will begin with: a snapshot is made there; 0: none
 
 	begun           bool // the prompt fits, so that there is something to tell
-	prompted, made  int
+	prompted, made  int  // tokens; those that the session held are not prompted
 	prefill, decode time.Duration
 	end             string // why it ended
 }
@@ -155,7 +156,7 @@ func (g *generation) run(ctx context.Context, ids []int32) error {
 	if len(ids) == 0 {
 		return errors.New("the prompt is empty, and this model puts no BOS in front: want a prompt")
 	}
-	if room := g.session.Room(); len(ids) > room {
+	if room := g.model.Context; len(ids) > room {
 		return fmt.Errorf("the prompt has %d tokens, the context holds %d: %s", len(ids), room, g.fit("a shorter prompt"))
 	}
 	g.begun, g.prompted = true, len(ids)
@@ -170,7 +171,7 @@ func (g *generation) run(ctx context.Context, ids []int32) error {
 		return err
 	}
 	start := time.Now()
-	err := g.session.Feed(ctx, ids, 1, pick)
+	err := g.feed(ctx, ids, pick)
 	g.prefill = time.Since(start)
 	g.routes.decoding(true)
 	start = time.Now()
@@ -196,6 +197,24 @@ func (g *generation) run(ctx context.Context, ids []int32) error {
 		err = e
 	}
 	return err
+}
+
+// feed makes the session hold the prompt. It keeps what it can of an earlier one.
+func (g *generation) feed(ctx context.Context, ids []int32, pick func(int, *engine.Logits) error) error {
+	if g.stable <= 0 || g.stable >= len(ids) {
+		kept, err := g.session.Continue(ctx, ids, 1, pick)
+		g.prompted -= kept
+		return err
+	}
+	kept, err := g.session.Continue(ctx, ids[:g.stable], 0, nil)
+	g.prompted -= kept
+	if err == nil {
+		err = g.session.Snapshot()
+	}
+	if err != nil {
+		return err
+	}
+	return g.session.Feed(ctx, ids[g.stable:], 1, pick)
 }
 
 // take prints a token and says whether it was the last.
