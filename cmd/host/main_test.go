@@ -26,7 +26,7 @@ func TestUsage(t *testing.T) {
 		args string
 		want string // on standard error
 	}{
-		"nothing":             {"", `expected one of "run", "eval"`},
+		"nothing":             {"", `expected one of "run", "chat"`},
 		"unknown command":     {"walk", "unexpected argument walk"},
 		"unknown flag":        {"run --walk", "unknown flag --walk"},
 		"no model":            {"run --raw", "missing flags: --model=FILE"},
