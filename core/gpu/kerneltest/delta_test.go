@@ -46,8 +46,8 @@ func convCase(r *rand.Rand, c kerneltest.Case, tokens int) kerneltest.Case {
 var deltaShapes = [][2]uint32{{8, 32}, {1, 32}}
 
 // deltaBound is of results that a few hundred f32 products and sums make, token after token.
-// The worst are what is left of large values of the state.
-var deltaBound = kerneltest.Bound{NMSE: 4e-12, Max: 1e-4}
+// The worst are what is left of large values of the state; where all of it has decayed, exp is wrong by the error of its argument.
+var deltaBound = kerneltest.Bound{NMSE: 4e-12, Max: 1e-4, Rms: 1e-3}
 
 func TestDeltaRule(t *testing.T) {
 	r := random(t)
