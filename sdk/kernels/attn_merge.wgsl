@@ -10,7 +10,7 @@ override W: u32 = 64u;
 override PARTS: u32 = 1u; // workgroups that share the values of a head
 @group(0) @binding(1) var<storage, read> part: array<f32>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
-var<workgroup> greatest: array<f32, W>;
+//!include lib/sum.wgsl
 
 @compute @workgroup_size(W)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
@@ -21,9 +21,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
   let runs = (seen + KEYS - 1u) / KEYS;
   var m = part[(t * c.heads + h) * (HD + 2u)];
   for (var s = lid; s < runs; s += W) { m = max(m, part[((s * step.T + t) * c.heads + h) * (HD + 2u)]); }
-  greatest[lid] = m;
-  workgroupBarrier();
-  for (var i = 0u; i < W; i++) { m = max(m, greatest[i]); }
+  m = max_all(lid, m);
   // Two values at a time: a software device ends long loops.
   for (var i = wg.y * W + lid; i < HD / 2u; i += W * PARTS) {
     var sum = 0.0;

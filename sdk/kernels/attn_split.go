@@ -6,14 +6,22 @@ import (
 	"github.com/sluicehost/sluice/sdk/program"
 )
 
-// splitKeys is how many cached positions one workgroup of attn_split sees.
-const splitKeys = 128
+// How many cached positions one workgroup of attn_split sees. A GPU wants many small workgroups; on a software device their
+// number costs.
+const (
+	splitKeysCPU = 128
+	splitKeysGPU = 64
+)
+
+// headsAtOnce is how many query heads of a KV head share a workgroup on a GPU: each more costs registers and time, and spares
+// a reading of the keys, which are in the cache.
+const headsAtOnce = 2
 
 // AttnSplit is one token's attention by attn_split and attn_merge, in runs of Run positions.
 type AttnSplit struct {
 	Run       int
 	Groups    int               // workgroups a run: of each KV head's query heads, CUTS parts
-	Params    map[string]uint32 // attn_split's override constants, without W
+	Params    map[string]uint32 // attn_split's override constants
 	partValue uint64            // f32 of the partial result of a run
 }
 
@@ -36,9 +44,15 @@ func newAttnSplit(l *program.Limits, heads, kvHeads, keyDim, valueDim int) (Attn
 		return AttnSplit{}, fmt.Errorf("kernels: attn_split: have %d heads with keys of %d and values of %d over %d KV heads, want even sizes, keys no shorter than values, and heads a multiple of KV heads",
 			heads, keyDim, valueDim, kvHeads)
 	}
-	all := heads / kvHeads
-	bytes := func(g int) uint64 { return 4 * uint64(g) * uint64(keyDim+splitKeys) }
+	all, splitKeys, lanes, w := heads/kvHeads, splitKeysGPU, 16, 128
+	if l.GetCpu() {
+		splitKeys, lanes, w = splitKeysCPU, 1, 16
+	}
+	bytes := func(g int) uint64 { return 4*uint64(g)*uint64(keyDim+splitKeys) + 4*uint64(w) }
 	cuts := 1
+	if !l.GetCpu() && valueDim == keyDim { // of a latent all heads read the same keys, which are long: sharing them pays
+		cuts = max(1, all/headsAtOnce)
+	}
 	for cuts < all && (all%cuts != 0 || all/cuts > most || bytes(all/cuts) > uint64(l.GetWorkgroupBytes())) {
 		cuts++
 	}
@@ -48,7 +62,8 @@ func newAttnSplit(l *program.Limits, heads, kvHeads, keyDim, valueDim int) (Attn
 	}
 	hd := uint32(keyDim)
 	return AttnSplit{Run: splitKeys, Groups: kvHeads * cuts, partValue: uint64(heads) * uint64(valueDim+2), Params: map[string]uint32{
-		"HD": hd, "VD": uint32(valueDim), "VROW": hd, "G": uint32(g), "CUTS": uint32(cuts), "KEYS": splitKeys, "GHD": uint32(g) * hd, "GKEYS": uint32(g) * splitKeys}}, nil
+		"HD": hd, "VD": uint32(valueDim), "VROW": hd, "G": uint32(g), "CUTS": uint32(cuts), "KEYS": uint32(splitKeys), "GHD": uint32(g) * hd,
+		"GKEYS": uint32(g) * uint32(splitKeys), "LS": uint32(lanes), "W": uint32(w)}}, nil
 }
 
 // Grid is that of attn_split: parts of KV heads, runs, tokens. A window of 0 is none.

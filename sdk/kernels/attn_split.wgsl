@@ -13,6 +13,7 @@ override VROW: u32 = 64u;
 override G: u32 = 4u;
 override CUTS: u32 = 1u;
 override KEYS: u32 = 128u;
+override LS: u32 = 1u; // lanes that share a head's scores; W is a multiple
 override W: u32 = 128u;
 override GHD: u32 = 256u;   // G · HD
 override GKEYS: u32 = 512u; // G · KEYS
@@ -22,12 +23,44 @@ override GKEYS: u32 = 512u; // G · KEYS
 @group(0) @binding(4) var<storage, read_write> part: array<f32>;
 var<workgroup> qs: array<f32, GHD>;
 var<workgroup> scores: array<f32, GKEYS>;
+var<workgroup> lanes: array<f32, W>;
 
 // Where the caches hold position pos of this KV head: a key or value begins at that · (HD or VROW).
 fn cache_at(pos: u32, kvh: u32) -> u32 {
   var row = pos;
   if (c.window > 0u) { row = pos % (c.window + step.chunk); }
   return row * c.kv_heads + kvh;
+}
+
+// Turns the scores of each head into exp(score - m), and writes m and their sum. LS lanes share a head.
+fn soften(lid: u32, keys: u32, row: u32) {
+  for (var first = 0u; first < G; first += W / LS) {
+    let g = first + lid / LS;
+    let lane = lid % LS;
+    var m = -3.4e38;
+    if (g < G) { for (var j = lane; j < keys; j += LS) { m = max(m, scores[g * KEYS + j]); } }
+    lanes[lid] = m;
+    workgroupBarrier();
+    for (var i = 0u; i < LS; i++) { m = max(m, lanes[lid / LS * LS + i]); }
+    workgroupBarrier();
+    var sum = 0.0;
+    if (g < G) {
+      for (var j = lane; j < keys; j += LS) {
+        let p = exp(scores[g * KEYS + j] - m);
+        scores[g * KEYS + j] = p;
+        sum += p;
+      }
+    }
+    lanes[lid] = sum;
+    workgroupBarrier();
+    sum = 0.0;
+    for (var i = 0u; i < LS; i++) { sum += lanes[lid / LS * LS + i]; }
+    workgroupBarrier();
+    if (g < G && lane == 0u) {
+      part[(row + g) * (VD + 2u)] = m;
+      part[(row + g) * (VD + 2u) + 1u] = sum;
+    }
+  }
 }
 
 @compute @workgroup_size(W)
@@ -55,19 +88,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
     for (var g = 0u; g < G; g++) { scores[g * KEYS + j] = s[g]; }
   }
   workgroupBarrier();
-  for (var g = lid; g < G; g += W) {
-    var m = scores[g * KEYS];
-    for (var j = 1u; j < keys; j++) { m = max(m, scores[g * KEYS + j]); }
-    var sum = 0.0;
-    for (var j = 0u; j < keys; j++) {
-      let p = exp(scores[g * KEYS + j] - m);
-      scores[g * KEYS + j] = p;
-      sum += p;
-    }
-    let o = ((wg.y * step.T + t) * heads + head0 + g) * (VD + 2u);
-    part[o] = m;
-    part[o + 1u] = sum;
-  }
+  soften(lid, keys, (wg.y * step.T + t) * heads + head0);
   workgroupBarrier();
   for (var i = lid; i < VD / 2u; i += W) {
     var acc: array<vec2<f32>, G>;

@@ -19,7 +19,7 @@ var allChoices = map[string]map[string][]string{
 	"expert_down": {"out": {"put", "add"}},
 	"heads":       {"kv": {"f16", "f32"}},
 	"attn_split":  {"kv": {"f16", "f32"}},
-	"rmsnorm":     {"out": {"put", "add", "scaled"}},
+	"rmsnorm":     {"rows": {"all", "outs"}, "out": {"put", "add", "scaled"}},
 	"gate":        {"out": {"put", "add"}},
 	"topk":        {"score": {"sigmoid", "softmax"}, "weight": {"plain", "scaled"}},
 
@@ -34,7 +34,7 @@ var allChoices = map[string]map[string][]string{
 }
 
 // allSlots is every weight slot of each kernel.
-var allSlots = map[string][]string{"matvec": {"w"}, "pair": {"gate", "up"}, "expert_pair": {"gate", "up"}, "expert_down": {"down"},
+var allSlots = map[string][]string{"matvec": {"w"}, "pair": {"gate", "up"}, "expert_pair": {"gate", "up"}, "expert_down": {"down"}, "expert_matvec": {"down"},
 	"matvec_heads": {"w"}, "matmul_heads": {"w"}, "matmul": {"w"}, "matmul_pair": {"gate", "up"}, "expert_matmul": {"down"}, "expert_matmul_pair": {"gate", "up"}}
 
 // specs is every form of a kernel, apart from params, with weights of type t.

@@ -8,7 +8,7 @@ override SILU: u32 = 1u;
 @group(0) @binding(2) var<storage, read> nw: array<f32>;
 @group(0) @binding(3) var<storage, read> gate: array<f32>;
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
-var<workgroup> squares: array<f32, W>;
+//!include lib/sum.wgsl
 
 @compute @workgroup_size(W)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
@@ -16,11 +16,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
   let gate_at = wg.y * c.stride + c.off + wg.x * c.d;
   var s = 0.0;
   for (var i = lid; i < c.d; i += W) { s += x[at + i] * x[at + i]; }
-  squares[lid] = s;
-  workgroupBarrier();
-  var total = 0.0;
-  for (var i = 0u; i < W; i++) { total += squares[i]; }
-  let scale = 1.0 / sqrt(total / f32(c.d) + c.eps);
+  let scale = 1.0 / sqrt(sum_all(lid, s) / f32(c.d) + c.eps);
   for (var i = lid; i < c.d; i += W) {
     let g = gate[gate_at + i];
     y[at + i] = x[at + i] * scale * nw[i] * select(1.0, g, SILU == 1u) / (1.0 + exp(-g));

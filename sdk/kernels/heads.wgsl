@@ -20,17 +20,13 @@ override W: u32 = 64u;
 @group(0) @binding(6) var<storage, read_write> kc: array<kv2>;
 @group(0) @binding(7) var<storage, read_write> vc: array<kv2>;
 var<workgroup> head: array<f32, HD>;
-var<workgroup> squares: array<f32, W>;
+//!include lib/sum.wgsl
 
 // 1 / rms of the head that lies in shared memory.
 fn head_scale(lid: u32) -> f32 {
   var s = 0.0;
   for (var i = lid; i < HD; i += W) { s += head[i] * head[i]; }
-  squares[lid] = s;
-  workgroupBarrier();
-  var total = 0.0;
-  for (var i = 0u; i < W; i++) { total += squares[i]; }
-  return 1.0 / sqrt(total / f32(HD) + c.eps);
+  return 1.0 / sqrt(sum_all(lid, s) / f32(HD) + c.eps);
 }
 
 // Turns the pairs of the head in shared memory by the angles of activation row r.

@@ -15,7 +15,7 @@ override W: u32 = 64u;
 @group(0) @binding(4) var<storage, read> rope: array<f32>;
 @group(0) @binding(5) var<storage, read_write> query: array<f32>;
 @group(0) @binding(6) var<storage, read_write> cache: array<f32>;
-var<workgroup> squares: array<f32, W>;
+//!include lib/sum.wgsl
 
 // Pair p, (a, b), turned by the angles of activation row r.
 fn turned(r: u32, p: u32, a: f32, b: f32) -> vec2<f32> {
@@ -42,11 +42,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
   let dst = (step.pos0 + wg.y) * (RANK + ROT);
   var s = 0.0;
   for (var i = lid; i < RANK; i += W) { s += kv[src + i] * kv[src + i]; }
-  squares[lid] = s;
-  workgroupBarrier();
-  var total = 0.0;
-  for (var i = 0u; i < W; i++) { total += squares[i]; }
-  let scale = 1.0 / sqrt(total / f32(RANK) + c.eps);
+  let scale = 1.0 / sqrt(sum_all(lid, s) / f32(RANK) + c.eps);
   for (var i = lid; i < RANK; i += W) { cache[dst + i] = kv[src + i] * scale * norm[i]; }
   for (var p = lid; p < ROT / 2u; p += W) {
     let v = turned(r, p, kv[src + RANK + 2u * p], kv[src + RANK + 2u * p + 1u]);

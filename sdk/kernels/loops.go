@@ -110,7 +110,7 @@ var loopsOf = map[string]func(l *loops) float64{
 	"conv":               convLoops,
 	"delta_rule":         deltaLoops,
 	"gated_norm": func(l *loops) float64 {
-		return 2*shared(l.c("d"), l.p("W"), 0) + loop(l.p("W"), 0)
+		return 2*shared(l.c("d"), l.p("W"), 0) + l.all()
 	},
 	"latent":       latentLoops,
 	"matvec_heads": matvecHeadsLoops,
@@ -127,19 +127,20 @@ var loopsOf = map[string]func(l *loops) float64{
 	"expert_down": func(l *loops) float64 {
 		return loop(l.c("top_k"), loop(l.p("R"), 0)+l.dots()+l.teamSums()) + shared(l.p("R"), l.p("L"), 0)
 	},
+	"expert_matvec": func(l *loops) float64 { return loop(l.p("R"), 0) + l.dots() + l.teamSums() },
 	"heads": func(l *loops) float64 {
 		hd, w := l.p("HD"), l.p("W")
-		return 4*shared(hd, w, 0) + loop(w, 0) + shared(math.Floor(l.p("ROT")/2), w, 0)
+		return 4*shared(hd, w, 0) + l.all() + shared(math.Floor(l.p("ROT")/2), w, 0)
 	},
 	"attn_split": func(l *loops) float64 {
 		g, pairs, w := loop(l.p("G"), 0), math.Floor(l.p("HD")/2), l.p("W")
 		keys := min(l.p("KEYS"), l.seen())
 		return shared(l.p("GHD"), w, 0) + shared(keys, w, g+loop(pairs, g)+g) +
-			shared(l.p("G"), w, loop(keys-1, 0)+loop(keys, 0)) + shared(math.Floor(l.p("VD")/2), w, g+loop(keys, g)+g)
+			shared(l.p("G"), w/l.p("LS"), 2*shared(keys, l.p("LS"), 0)+2*loop(l.p("LS"), 0)) + shared(math.Floor(l.p("VD")/2), w, g+loop(keys, g)+g)
 	},
 	"attn_merge": func(l *loops) float64 {
 		w, runs := l.p("W"), math.Ceil(l.seen()/l.p("KEYS"))
-		return shared(runs, w, 0) + loop(w, 0) + shared(math.Floor(l.p("HD")/2), w*l.p("PARTS"), loop(runs, 0))
+		return shared(runs, w, 0) + l.all() + shared(math.Floor(l.p("HD")/2), w*l.p("PARTS"), loop(runs, 0))
 	},
 	"shortconv": func(l *loops) float64 {
 		move := loop(l.p("TAPS")-1, 0)
@@ -149,19 +150,19 @@ var loopsOf = map[string]func(l *loops) float64{
 		e, k, w := l.p("E"), l.p("K"), l.p("W")
 		scores := shared(e, w, 0)
 		if !l.has("bias") { // softmax
-			scores = 3*shared(e, w, 0) + 2*loop(w, 0)
+			scores = 3*shared(e, w, 0) + 2*l.all()
 		}
 		weight := 0.0
 		if l.kernel.GetParams()["NORM"] == 1 {
 			weight = loop(k, 0)
 		}
-		return scores + l.groups() + shared(e, w, 0) + loop(k, loop(w, 0)+shared(e, w, 0)) + shared(k, w, weight)
+		return scores + l.groups() + shared(e, w, loop(e, 0)) + shared(k, w, weight)
 	},
 	"add":   func(*loops) float64 { return 0 },
 	"gate":  func(*loops) float64 { return 0 },
 	"scale": func(*loops) float64 { return 0 },
 	"rmsnorm": func(l *loops) float64 {
-		return 2*shared(l.c("n"), l.p("W"), 0) + loop(l.p("W"), 0)
+		return 2*shared(l.c("n"), l.p("W"), 0) + l.all()
 	},
 	"resolve": func(l *loops) float64 {
 		depth := shared(l.c("depth")*l.c("top_k"), l.p("W"), 0)
@@ -182,7 +183,16 @@ func (l *loops) norm() float64 {
 	if !l.has("nw") {
 		return 0
 	}
-	return shared(8*l.c("units"), l.p("W"), 0) + loop(l.p("W"), 0)
+	return shared(8*l.c("units"), l.p("W"), 0) + l.all()
+}
+
+// all is sum_all or max_all of lib/sum.wgsl.
+func (l *loops) all() float64 {
+	w := l.p("W")
+	if w <= 32 {
+		return loop(w, 0)
+	}
+	return shared(w, 16, 0) + loop(16, 0)
 }
 
 // dots is a lane's part of R rows and their hand-over to the team.

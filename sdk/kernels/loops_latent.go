@@ -4,7 +4,7 @@ import "math"
 
 func latentLoops(l *loops) float64 {
 	w, turned := l.p("W"), shared(math.Floor(l.p("ROT")/2), l.p("W"), 0)
-	return 2*shared(l.p("RANK"), w, 0) + loop(w, 0) + turned
+	return 2*shared(l.p("RANK"), w, 0) + l.all() + turned
 }
 
 func matvecHeadsLoops(l *loops) float64 { return l.dots() + l.teamSums() }

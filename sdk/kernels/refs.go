@@ -16,22 +16,23 @@ func Ref(name string) program.Ref { return refs[name] }
 func Names() []string { return slices.Sorted(maps.Keys(refs)) }
 
 var refs = map[string]program.Ref{
-	"matvec":      refMatvec,
-	"pair":        refPair,
-	"expert_pair": refExpertPair,
-	"expert_down": refExpertDown,
-	"heads":       refHeads,
-	"attn_split":  refAttnSplit,
-	"attn_merge":  refAttnMerge,
-	"shortconv":   refShortconv,
-	"topk":        refTopK,
-	"add":         refAdd,
-	"rmsnorm":     refRMSNorm,
-	"gate":        refGate,
-	"scale":       refScale,
-	"topn":        refTopN,
-	"topn_merge":  refTopNMerge,
-	"resolve":     refResolve,
+	"matvec":        refMatvec,
+	"pair":          refPair,
+	"expert_pair":   refExpertPair,
+	"expert_down":   refExpertDown,
+	"expert_matvec": refExpertMatvec,
+	"heads":         refHeads,
+	"attn_split":    refAttnSplit,
+	"attn_merge":    refAttnMerge,
+	"shortconv":     refShortconv,
+	"topk":          refTopK,
+	"add":           refAdd,
+	"rmsnorm":       refRMSNorm,
+	"gate":          refGate,
+	"scale":         refScale,
+	"topn":          refTopN,
+	"topn_merge":    refTopNMerge,
+	"resolve":       refResolve,
 
 	"matmul":             refMatmul,
 	"matmul_pair":        refMatmulPair,
@@ -180,6 +181,16 @@ func refExpertDown(c *program.Call) {
 	}
 }
 
+func refExpertMatvec(c *program.Call) {
+	rows, n, k := int(c.U32("rows")), 32*int(c.U32("units")), int(c.U32("top_k"))
+	for pick := range int(c.Grid[1]) * k {
+		at := record(c, "down", pick)
+		for row := range rows {
+			c.Store("y", pick*rows+row, dot(c, "down", "bank", at, row, c.Values("act")[pick*n:(pick+1)*n]))
+		}
+	}
+}
+
 func refAdd(c *program.Call) {
 	a, b := c.Values("a"), c.Values("b")
 	for i := range int(c.Grid[1]) * int(c.U32("n")) {
@@ -190,7 +201,11 @@ func refAdd(c *program.Call) {
 func refRMSNorm(c *program.Call) {
 	n := int(c.U32("n"))
 	for t := range int(c.Grid[0]) {
-		for i, v := range norm(c.Values("x")[t*n:(t+1)*n], c.Values("nw"), c.F32("eps")) {
+		from := t
+		if c.Has("outs") {
+			from = int(c.Values("outs")[t])
+		}
+		for i, v := range norm(c.Values("x")[from*n:(from+1)*n], c.Values("nw"), c.F32("eps")) {
 			put(c, t*n+i, v)
 		}
 	}

@@ -99,19 +99,21 @@ func TestNewAttnChunk(t *testing.T) {
 
 func TestNewAttnSplit(t *testing.T) {
 	for _, c := range []struct {
+		cpu                bool
 		kib                uint32
 		heads, kv, headDim int
 		g, cuts            uint32
 	}{
-		{32, 32, 8, 64, 4, 1}, {32, 16, 2, 512, 8, 1}, {16, 16, 2, 512, 4, 2}, {16, 16, 2, 256, 8, 1}, {16, 32, 2, 256, 8, 2},
-		{48, 71, 1, 64, 1, 71}, {48, 64, 1, 64, 16, 4}, {16, 9, 1, 512, 3, 3},
+		{true, 32, 32, 8, 64, 4, 1}, {true, 32, 16, 2, 512, 8, 1}, {true, 16, 16, 2, 512, 4, 2}, {true, 16, 16, 2, 256, 8, 1}, {true, 16, 32, 2, 256, 8, 2},
+		{true, 48, 71, 1, 64, 1, 71}, {true, 48, 64, 1, 64, 16, 4}, {true, 16, 9, 1, 512, 3, 3},
+		{false, 48, 32, 8, 64, 2, 2}, {false, 48, 16, 2, 512, 2, 4}, {false, 16, 9, 1, 512, 1, 9}, {false, 48, 16, 16, 64, 1, 1}, {false, 48, 9, 3, 64, 3, 1},
 	} {
-		limits := &program.Limits{WorkgroupBytes: c.kib << 10}
+		limits := &program.Limits{WorkgroupBytes: c.kib << 10, Cpu: c.cpu}
 		a, err := NewAttnSplit(limits, c.heads, c.kv, c.headDim)
 		if err != nil || a.Params["G"] != c.g || a.Params["CUTS"] != c.cuts || a.Groups != c.kv*int(c.cuts) {
 			t.Errorf("%+v: have %v, error %v", c, a.Params, err)
 		}
-		if bytes := 4 * (a.Params["GHD"] + a.Params["GKEYS"]); bytes > limits.WorkgroupBytes {
+		if bytes := 4 * (a.Params["GHD"] + a.Params["GKEYS"] + a.Params["W"]); bytes > limits.WorkgroupBytes {
 			t.Errorf("%+v: have %d bytes of workgroup memory", c, bytes)
 		}
 	}

@@ -13,9 +13,7 @@ override W: u32 = 64u;
 @group(0) @binding(2) var<storage, read_write> picks: array<u32>;
 @group(0) @binding(3) var<storage, read_write> pw: array<f32>;
 var<workgroup> prob: array<f32, E>;
-var<workgroup> rank: array<u32, E>; // order_key; 0 once picked, or where the expert's group is left out
-var<workgroup> keys: array<u32, W>; // what each invocation offers: a key, and whose it is
-var<workgroup> holders: array<u32, W>;
+var<workgroup> rank: array<u32, E>; // order_key; 0 where the expert's group is left out
 var<workgroup> chosen: array<u32, K>;
 //!include lib/order.wgsl
 //!choose score sigmoid softmax
@@ -24,43 +22,20 @@ var<workgroup> chosen: array<u32, K>;
 
 fn logit(t: u32, e: u32) -> f32 { return r[t * E + e] * c.in_scale; }
 
-// Offers the best of this invocation's experts that is not picked.
-fn offer(lid: u32) {
-  var key = 0u;
-  var id = E;
-  for (var e = lid; e < E; e += W) {
-    if (rank[e] > key) {
-      key = rank[e];
-      id = e;
-    }
-  }
-  keys[lid] = key;
-  holders[lid] = id;
-}
-
 @compute @workgroup_size(W)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
   let t = wg.x;
   scores_of(t, lid);
   if (GROUPS > 1u) { keep_groups(lid); }
-  offer(lid);
-  for (var k = 0u; k < K; k++) {
-    workgroupBarrier();
-    var key = 0u;
-    var id = E;
-    for (var i = 0u; i < W; i++) {
-      let other = keys[i];
-      if (other > key || (other == key && holders[i] < id)) {
-        key = other;
-        id = holders[i];
-      }
+  workgroupBarrier();
+  for (var e = lid; e < E; e += W) {
+    let key = rank[e];
+    var above = 0u; // experts that come before e
+    for (var o = 0u; o < E; o++) {
+      let other = rank[o];
+      if (other > key || (other == key && o < e)) { above++; }
     }
-    workgroupBarrier();
-    if (id % W == lid) {
-      chosen[k] = id;
-      rank[id] = 0u;
-      offer(lid);
-    }
+    if (above < K) { chosen[above] = e; }
   }
   workgroupBarrier();
   for (var k = lid; k < K; k += W) {

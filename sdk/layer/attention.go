@@ -125,7 +125,7 @@ func (l *Layer) attnSplit(a Attention) attnRuns {
 	if err != nil {
 		l.fail("blk.%d: attention: %w", l.number, err)
 	}
-	o := &op{spec: spec("attn_split").with("W", l.width(128)), grid: c.Grid(a.Window)}
+	o := &op{spec: spec("attn_split"), grid: c.Grid(a.Window)}
 	maps.Copy(o.spec.Params, c.Params)
 	return attnRuns{split: o, part: c.Part(a.Window), keys: c.Run, window: a.Window}
 }

@@ -12,7 +12,7 @@ func (l *Layer) Experts(x *Value, r Router, f GatedFFN) *Value {
 	if pw == nil || rec == nil {
 		return y
 	}
-	if l.many() {
+	if l.many() || !l.limits.GetCpu() {
 		x = l.plain(x) // computed in the trunk, once, not in every wave
 	}
 	l.section.layer = l.number
@@ -23,9 +23,9 @@ func (l *Layer) Experts(x *Value, r Router, f GatedFFN) *Value {
 		return y
 	}
 	l.emit(l.expertPair(x, f, rec, act))
-	down := l.expertDown(f, rec, act, pw, y)
-	l.emit(down)
-	y.ops = []*op{down}
+	sum := l.expertDown(f, rec, act, pw, y)
+	l.emit(sum)
+	y.ops = []*op{sum}
 	l.open(program.Kind_COMBINE, l.number)
 	return y
 }
@@ -86,10 +86,17 @@ func (l *Layer) expertPair(x *Value, f GatedFFN, rec *expertBands, act *Value) *
 	}
 	rec.glu(o, f)
 	s.apply(o.spec)
-	return o.input(x)
+	return l.input(o, x)
 }
 
+// expertDown is the experts' second half. A GPU computes all picks at once and adds them up then: the last operation is returned,
+// to be emitted.
 func (l *Layer) expertDown(f GatedFFN, rec *expertBands, act, pw, y *Value) *op {
+	if !l.limits.GetCpu() {
+		dn := l.scratch("dn", int(l.source.model().GetTopK())*y.width)
+		l.emit(l.expertMatvec(f, rec, act, dn, y.width))
+		return l.expertSum(dn, pw, y)
+	}
 	s := l.expertSplit(y.width, f.FF/32)
 	o := &op{
 		label: l.prefix + "experts.down",
@@ -102,4 +109,31 @@ func (l *Layer) expertDown(f GatedFFN, rec *expertBands, act, pw, y *Value) *op 
 	}
 	s.apply(o.spec)
 	return o
+}
+
+func (l *Layer) expertMatvec(f GatedFFN, rec *expertBands, act, dn *Value, width int) *op {
+	k := l.source.model().GetTopK()
+	s := split{128, 8, 2}
+	o := &op{
+		label:  l.prefix + "experts.down",
+		spec:   spec("expert_matvec").typed("down", rec.down.Type),
+		consts: consts{"down": planes(rec.down), "rows": uint32(width), "units": uint32(f.FF / 32), "stride": rec.stride, "top_k": k},
+		binds: binds{"act": read(act), "bank": bank(), "picks": table(program.Table_PICKS), "residency": table(program.Table_RESIDENCY),
+			"y": write(dn)},
+		grid: []*program.Term{groups(width, s.rows()), perRow(), one(int(k))},
+	}
+	s.apply(o.spec)
+	return o
+}
+
+// expertSum is a token's sum over its picks, in their order.
+func (l *Layer) expertSum(dn, pw, y *Value) *op {
+	w := l.width(64)
+	return &op{
+		label:  l.prefix + "experts.sum",
+		spec:   spec("moe_sum").choose("out", "put").with("W", w),
+		consts: consts{"n": uint32(y.width), "top_k": l.source.model().GetTopK()},
+		binds:  binds{"dn": read(dn), "pw": read(pw), "y": write(y)},
+		grid:   []*program.Term{groups(y.width, int(w)), perRow()},
+	}
 }

@@ -80,7 +80,7 @@ func (e *Encoder) pair(rows int, x *Value) *op {
 	s := e.split(rows, units)
 	o := &op{spec: spec("pair"), consts: consts{}, binds: binds{}, grid: []*program.Term{groups(rows, s.rows()), perRow()}}
 	s.apply(o.spec)
-	return o.input(x)
+	return e.input(o, x)
 }
 
 // bandRows are rows of a band, from row0 of it on.

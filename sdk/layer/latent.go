@@ -109,7 +109,7 @@ func (l *Layer) latentRuns(a Latent) attnRuns {
 	if err != nil {
 		l.fail("blk.%d: latent attention: %w", l.number, err)
 	}
-	o := &op{spec: spec("attn_split").with("W", l.width(128)), grid: c.Grid(0)}
+	o := &op{spec: spec("attn_split"), grid: c.Grid(0)}
 	maps.Copy(o.spec.Params, c.Params)
 	return attnRuns{split: o, part: c.Part(0), keys: c.Run}
 }

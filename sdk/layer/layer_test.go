@@ -51,7 +51,21 @@ func encode(t *testing.T, author func(*layer.Encoder)) *program.Program {
 	return encodeFile(t, file(), author)
 }
 
+// software is a device like lavapipe.
+var software = &program.Limits{WorkgroupBytes: 32 << 10, MaxGroups: 65535, Cpu: true}
+
+func encodeOn(t *testing.T, limits *program.Limits, author func(*layer.Encoder)) *program.Program {
+	t.Helper()
+	return encodeFor(t, limits, file(), author)
+}
+
+// encodeFile encodes for a GPU.
 func encodeFile(t *testing.T, f *plugintest.File, author func(*layer.Encoder)) *program.Program {
+	t.Helper()
+	return encodeFor(t, &program.Limits{WorkgroupBytes: 32 << 10, MaxGroups: 65535}, f, author)
+}
+
+func encodeFor(t *testing.T, limits *program.Limits, f *plugintest.File, author func(*layer.Encoder)) *program.Program {
 	t.Helper()
 	h, p := f.Header(), facts()
 	if err := layer.Plan(h, p, author); err != nil {
@@ -65,7 +79,6 @@ func encodeFile(t *testing.T, f *plugintest.File, author func(*layer.Encoder)) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits := &program.Limits{WorkgroupBytes: 32 << 10, MaxGroups: 65535}
 	prog, err := layer.Encode(&program.EncodeRequest{Header: h, Plan: p, Limits: limits, Weights: weights, Records: records}, author)
 	if err != nil {
 		t.Fatal(err)
@@ -98,19 +111,25 @@ func want(t *testing.T, what string, have []string, want ...string) {
 	}
 }
 
-// A norm and a residual sum are made by the kernels beside them, for one token; many tokens share
-// one normed copy.
+// A residual sum is made by the kernel before it. A norm is made by the kernels behind it on a software device, and on a GPU
+// once for all of them.
 func TestFusion(t *testing.T) {
-	p := encode(t, func(e *layer.Encoder) {
+	author := func(e *layer.Encoder) {
 		x := e.Embed("embd", 1)
 		l := e.Layer(0)
 		x = l.Add(x, l.Linear(l.RMSNorm(x, "norm", 1e-5), hidden, "a"))
 		finish(e, x)
-	})
+	}
+	p := encodeOn(t, software, author)
 	want(t, "one token", kernelsOf(p, program.Kind_TRUNK, 1), "matvec.add.all.norm", "matvec.put.all.norm", "topk.softmax.plain")
 	want(t, "experts of one token", kernelsOf(p, program.Kind_EXPERTS, 1), "expert_pair.silu.norm", "expert_down.add")
+	want(t, "head", kernelsOf(p, program.Kind_HEAD, 1), "matvec.put.outs.norm")
+	p = encode(t, author)
+	want(t, "one token on a GPU", kernelsOf(p, program.Kind_TRUNK, 1), "rmsnorm.put.all", "matvec.add.all.plain", "rmsnorm.put.all", "matvec.put.all.plain", "topk.softmax.plain")
+	want(t, "experts of one token on a GPU", kernelsOf(p, program.Kind_EXPERTS, 1), "expert_pair.silu.plain", "expert_matvec", "moe_sum.add")
+	want(t, "head on a GPU", kernelsOf(p, program.Kind_HEAD, 1), "rmsnorm.put.outs", "matvec.put.all.plain")
 	want(t, "combine of one token", kernelsOf(p, program.Kind_COMBINE, 1))
-	want(t, "many tokens", kernelsOf(p, program.Kind_TRUNK, 9), "rmsnorm.put", "matmul.add.shared", "rmsnorm.put", "matmul.put.shared", "topk.softmax.plain")
+	want(t, "many tokens", kernelsOf(p, program.Kind_TRUNK, 9), "rmsnorm.put.all", "matmul.add.shared", "rmsnorm.put.all", "matmul.put.shared", "topk.softmax.plain")
 	want(t, "experts of many", kernelsOf(p, program.Kind_EXPERTS, 9), "expert_matmul_pair.silu.shared", "expert_matmul.shared")
 	want(t, "combine of many", kernelsOf(p, program.Kind_COMBINE, 9), "moe_sum.add")
 }
@@ -124,7 +143,7 @@ func TestAddOfReadValue(t *testing.T) {
 		z := l.Linear(y, hidden, "a")
 		finish(e, l.Add(l.Add(x, y), z))
 	})
-	want(t, "one token", kernelsOf(p, program.Kind_TRUNK, 1), "matvec.put.all.plain", "matvec.put.all.plain", "add", "add", "matvec.put.all.norm", "topk.softmax.plain")
+	want(t, "one token", kernelsOf(p, program.Kind_TRUNK, 1), "matvec.put.all.plain", "matvec.put.all.plain", "add", "add", "rmsnorm.put.all", "matvec.put.all.plain", "topk.softmax.plain")
 }
 
 // A stack of unlike types is one value, written by a dispatch per type.
@@ -159,8 +178,8 @@ func TestDenseLayersAround(t *testing.T) {
 		x = l.Add(x, l.FFN(l.RMSNorm(x, "norm", 1e-5), dense))
 		e.Logits(e.FinalNorm(x, 1e-5, "final"), "embd")
 	})
-	want(t, "combine", kernelsOf(p, program.Kind_COMBINE, 1), "pair.silu.norm", "matvec.add.all.plain")
-	want(t, "head", kernelsOf(p, program.Kind_HEAD, 1), "matvec.put.outs.norm")
+	want(t, "combine", kernelsOf(p, program.Kind_COMBINE, 1), "rmsnorm.put.all", "pair.silu.plain", "matvec.add.all.plain")
+	want(t, "head", kernelsOf(p, program.Kind_HEAD, 1), "rmsnorm.put.outs", "matvec.put.all.plain")
 }
 
 // A norm that is added to a residual is made with the sum, and so is a factor on that; elsewhere they have kernels of their own.
@@ -172,21 +191,21 @@ func TestNormsOfResults(t *testing.T) {
 		x = l.Scale(l.Add(x, l.RMSNorm(l.Linear(x, hidden, "a"), "norm", 1e-5)), "factor")
 		finish(e, l.Scale(x, "factor"))
 	})
-	want(t, "one token", kernelsOf(p, program.Kind_TRUNK, 1), "matvec.put.all.plain", "rmsnorm.add", "matvec.put.all.plain", "rmsnorm.scaled",
-		"scale", "matvec.put.all.norm", "topk.softmax.plain")
+	want(t, "one token", kernelsOf(p, program.Kind_TRUNK, 1), "matvec.put.all.plain", "rmsnorm.add.all", "matvec.put.all.plain", "rmsnorm.scaled.all",
+		"scale", "rmsnorm.put.all", "matvec.put.all.plain", "topk.softmax.plain")
 }
 
 // A soft cap is the head's own, and nobody else's.
 func TestCappedLogits(t *testing.T) {
-	for limit, head := range map[float64]string{0: "matvec.put.outs.norm", 30: "matvec.cap.outs.norm"} {
+	for limit, head := range map[float64]string{0: "matvec.put.all.plain", 30: "matvec.cap.all.plain"} {
 		p := encode(t, func(e *layer.Encoder) {
 			l := e.Layer(1)
 			x := e.Embed("embd", 1)
 			x = l.Add(x, l.Experts(l.RMSNorm(x, "norm", 1e-5), router, routed))
 			e.CappedLogits(e.FinalNorm(x, 1e-5, "final"), "embd", limit)
 		})
-		want(t, "head", kernelsOf(p, program.Kind_HEAD, 1), head)
-		want(t, "trunk", kernelsOf(p, program.Kind_TRUNK, 1), "matvec.put.all.norm", "topk.softmax.plain")
+		want(t, "head", kernelsOf(p, program.Kind_HEAD, 1), "rmsnorm.put.outs", head)
+		want(t, "trunk", kernelsOf(p, program.Kind_TRUNK, 1), "rmsnorm.put.all", "matvec.put.all.plain", "topk.softmax.plain")
 	}
 }
 

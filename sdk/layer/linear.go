@@ -64,7 +64,7 @@ func (e *Encoder) matvec(m *matrix, band int, x *Value, s split) *op {
 		grid:   []*program.Term{groups(int(b.Rows), s.rows())},
 	}
 	s.apply(o.spec)
-	return o.input(x)
+	return e.input(o, x)
 }
 
 // planes are a band's plane starts as the kernels take them.
@@ -90,16 +90,33 @@ func (e *Encoder) CappedLogits(x *Value, tensor string, limit float64) {
 	if m == nil {
 		return
 	}
+	rows := "outs"
+	if x.norm != nil && !e.limits.GetCpu() {
+		x, rows = e.normedOuts(x), "all"
+	}
 	for i, b := range m.placed.GetBands() {
 		o := e.matvec(m, i, x, e.split(int(b.Rows), x.width/32))
-		o.spec.choose("rows", "outs").choose("out", "put")
+		o.spec.choose("rows", rows).choose("out", "put")
 		if limit > 0 {
 			o.spec.choose("out", "cap")
 		}
-		o.binds["outs"], o.binds["y"] = table(program.Table_OUTS), table(program.Table_LOGITS)
+		if o.binds["y"] = table(program.Table_LOGITS); rows == "outs" {
+			o.binds["outs"] = table(program.Table_OUTS)
+		}
 		o.consts["y_stride"], o.consts["y_off"] = uint32(vocab), uint32(b.Row0)
 		o.consts["cap"] = limit
 		o.grid = append(o.grid, &program.Term{N: program.Var_O})
 		e.emit(o)
 	}
+}
+
+// normedOuts is a norm of the rows whose logits are wanted alone.
+func (e *Encoder) normedOuts(x *Value) *Value {
+	y := e.scratchShape("norm", x.width, &program.Buffer{PerOut: uint64(x.width)})
+	o := x.norm.op(x.width, y, e.width(256))
+	o.spec.choose("rows", "outs")
+	o.binds["outs"] = table(program.Table_OUTS)
+	o.grid = []*program.Term{{N: program.Var_O}}
+	e.emit(o)
+	return y
 }

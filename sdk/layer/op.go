@@ -94,8 +94,12 @@ func (e *Encoder) emit(o *op) {
 	e.section.ops = append(e.section.ops, o)
 }
 
-// input binds x, or what its lazy norm is of, to a kernel that has lib/x_*.
-func (o *op) input(x *Value) *op {
+// input binds x, or what its lazy norm is of, to a kernel that has lib/x_*. On a GPU a norm is computed once, for each
+// of a reader's workgroups would wait for its own; on a software device, whose workgroups are few, that spares a dispatch.
+func (e *Encoder) input(o *op, x *Value) *op {
+	if !e.limits.GetCpu() {
+		x = e.plain(x)
+	}
 	if x.norm == nil {
 		o.spec.choose("x", "plain")
 		o.binds["x"] = read(x)

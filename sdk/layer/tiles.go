@@ -14,14 +14,7 @@ func (l *Layer) expertTiles(x *Value, f GatedFFN, rec *expertBands, act, pw, y *
 	l.emit(l.tilePair(x, f, rec, act))
 	l.emit(l.tileDown(f, rec, act, dn, y.width))
 	l.open(program.Kind_COMBINE, l.number)
-	w := l.width(64)
-	sum := &op{
-		label:  l.prefix + "experts.sum",
-		spec:   spec("moe_sum").choose("out", "put").with("W", w),
-		consts: consts{"n": uint32(y.width), "top_k": k},
-		binds:  binds{"dn": read(dn), "pw": read(pw), "y": write(y)},
-		grid:   []*program.Term{groups(y.width, int(w)), perRow()},
-	}
+	sum := l.expertSum(dn, pw, y)
 	l.emit(sum)
 	y.ops = []*op{sum}
 }

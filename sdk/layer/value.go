@@ -86,15 +86,15 @@ func (e *Encoder) plain(x *Value) *Value {
 	}
 	y := e.scratch("norm", x.width)
 	x.norm.plain = y
-	e.emit(x.norm.op(x.width, y))
+	e.emit(x.norm.op(x.width, y, e.width(256)))
 	return y
 }
 
-// op computes the norm of rows of n values into y.
-func (m *norm) op(n int, y *Value) *op {
+// op computes the norm of rows of n values into y, in workgroups of w.
+func (m *norm) op(n int, y *Value, w uint32) *op {
 	return &op{
 		label:  m.label,
-		spec:   spec("rmsnorm").choose("out", "put"),
+		spec:   spec("rmsnorm").choose("out", "put").choose("rows", "all").with("W", w),
 		consts: consts{"n": uint32(n), "eps": m.eps},
 		binds:  binds{"x": read(m.of), "nw": at(m.weight), "y": write(y)},
 		grid:   []*program.Term{perRow()},
@@ -118,7 +118,7 @@ func (l *Layer) Add(x, y *Value) *Value {
 	x = l.plain(x)
 	if y.norm != nil && y.norm.plain == nil && y.width == x.width {
 		sum := l.scratch("x", x.width)
-		sum.sum = y.norm.op(x.width, sum)
+		sum.sum = y.norm.op(x.width, sum, l.width(256))
 		sum.sum.spec.choose("out", "add")
 		sum.sum.binds["res"] = read(x)
 		l.emit(sum.sum)

@@ -120,7 +120,7 @@ func TestAttnSplit(t *testing.T) {
 		hd, g, cuts, kv := sizes[row[0]][0], sizes[row[0]][1], sizes[row[0]][2], choice(row[1], "f16", "f32")
 		vd := hd - pick[uint32](r, 0, 8, 6) // less than a key: the value is a part of it
 		c := build(t, kernels.Spec{Name: "attn_split", Choices: map[string]string{"kv": kv}, Params: map[string]uint32{
-			"HD": hd, "VD": vd, "VROW": hd, "G": g, "CUTS": cuts, "KEYS": 128, "W": []uint32{16, 128}[row[2]], "GHD": g * hd, "GKEYS": g * 128}})
+			"HD": hd, "VD": vd, "VROW": hd, "G": g, "CUTS": cuts, "KEYS": 128, "W": []uint32{16, 128}[row[2]], "LS": []uint32{1, 16}[row[2]], "GHD": g * hd, "GKEYS": g * 128}})
 		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
 			for j := range 3 {
 				check(t, "attn_split "+kv, splitCase(r, c, kv, 3*i+j))

@@ -160,6 +160,28 @@ func TestExpertDown(t *testing.T) {
 	}
 }
 
+func TestExpertMatvec(t *testing.T) {
+	r := random(t)
+	types := kerneltest.Types()
+	axes := []int{len(types), len(fewSplits)}
+	for i, row := range pairs(axes...) {
+		typ, s := types[row[0]], fewSplits[row[1]]
+		c := build(t, kernels.Spec{Name: "expert_matvec", Types: map[string]ggml.Type{"down": typ}, Params: s.params()})
+		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) { check(t, "expert_matvec", expertMatvecCase(r, c, s, i)) })
+	}
+}
+
+// expertMatvecCase is expertDownCase without weights and sum.
+func expertMatvecCase(r *rand.Rand, c kerneltest.Case, s split, i int) kerneltest.Case {
+	c = expertDownCase(r, c, s, i)
+	rows, topK := int(c.Constants["rows"].(uint32)), int(c.Constants["top_k"].(uint32))
+	delete(c.Memory, "pw")
+	c.Memory["y"] = kerneltest.Output(program.Elem_F32, int(c.Grid[1])*topK*rows)
+	c.Grid[2] = uint32(topK)
+	c.Bounds["y"] = sumBound(32 * int(c.Constants["units"].(uint32)))
+	return c
+}
+
 func expertDownCase(r *rand.Rand, c kerneltest.Case, s split, i int) kerneltest.Case {
 	typ := ggml.Type(c.Kernel.Types["down"])
 	rows, units, tokens := s.shape(r, i%60, typ)

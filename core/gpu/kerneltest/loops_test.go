@@ -52,7 +52,7 @@ func countedCases(t *testing.T, r *rand.Rand) []kerneltest.Case {
 		for i := 0; i < len(choices); i += 2 {
 			s.Choices[choices[i]] = choices[i+1]
 		}
-		for _, slot := range map[string][]string{"matvec": {"w"}, "pair": {"gate", "up"}, "expert_pair": {"gate", "up"}, "expert_down": {"down"}}[name] {
+		for _, slot := range map[string][]string{"matvec": {"w"}, "pair": {"gate", "up"}, "expert_pair": {"gate", "up"}, "expert_down": {"down"}, "expert_matvec": {"down"}}[name] {
 			s.Types[slot] = ggml.Q4_0
 		}
 		return build(t, s)
@@ -65,11 +65,12 @@ func countedCases(t *testing.T, r *rand.Rand) []kerneltest.Case {
 			matvecCase(r, mk("matvec", s.params(), "rows", "all", "x", x, "out", "put"), s, full),
 			pairCase(r, mk("pair", s.params(), "x", x, "act", "silu"), s, full),
 			expertPairCase(r, mk("expert_pair", s.params(), "x", x, "act", "gelu"), s, full),
+			expertMatvecCase(r, mk("expert_matvec", s.params()), s, full),
 			expertDownCase(r, mk("expert_down", s.params(), "out", "add"), s, full))
 		hd, g, w := pick[uint32](r, 16, 64, 80), pick[uint32](r, 1, 3, 8), pick(r, widths...)
 		out = append(out,
 			headsCase(r, mk("heads", map[string]uint32{"HD": hd, "ROT": pick(r, hd, hd/4*2), "W": w}, "kv", "f16"), "f16", 6+i),
-			splitCase(r, mk("attn_split", map[string]uint32{"HD": hd, "VD": hd - 8*uint32(i), "VROW": hd, "G": g, "CUTS": 1 + uint32(i), "GHD": g * hd, "GKEYS": g * 128, "W": w}, "kv", "f32"), "f32", 2+3*i),
+			splitCase(r, mk("attn_split", map[string]uint32{"HD": hd, "VD": hd - 8*uint32(i), "VROW": hd, "G": g, "CUTS": 1 + uint32(i), "GHD": g * hd, "GKEYS": g * 128, "W": w, "LS": min(w, []uint32{1, 8}[i])}, "kv", "f32"), "f32", 2+3*i),
 			mergeCase(r, mk("attn_merge", map[string]uint32{"HD": hd, "W": w, "PARTS": uint32(1 + i)}), 4+5*i))
 		e, k := uint32(512), pick[uint32](r, 1, 3, 8)
 		out = append(out,
@@ -84,7 +85,7 @@ func countedCases(t *testing.T, r *rand.Rand) []kerneltest.Case {
 			gatedNormCase(r, mk("gated_norm", map[string]uint32{"W": w}), 96),
 			gateCase(r, mk("gate", nil, "out", "put"), i),
 			scaleCase(r, mk("scale", nil), 50, 2),
-			rmsNormCase(r, mk("rmsnorm", map[string]uint32{"W": w}, "out", "add"), 1+r.IntN(500), 1))
+			rmsNormCase(r, mk("rmsnorm", map[string]uint32{"W": w}, "rows", []string{"all", "outs"}[i], "out", "add"), 1+r.IntN(500), 1))
 		out = append(out, countedTopN(t, r, []*program.Limits{{Cpu: true}, {}}[i])...)
 	}
 	return append(append(out, countedChunk(t, r)...), countedLatent(t, r)...)

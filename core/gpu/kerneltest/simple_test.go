@@ -65,10 +65,10 @@ func addCase(r *rand.Rand, c kerneltest.Case, n, tokens int) kerneltest.Case {
 
 func TestRMSNorm(t *testing.T) {
 	r := random(t)
-	for i, row := range pairs(len(widths), 3) {
+	for i, row := range pairs(len(widths), 3, 2) {
 		out := []string{"put", "add", "scaled"}[row[1]]
 		w := widths[row[0]]
-		c := build(t, kernels.Spec{Name: "rmsnorm", Choices: map[string]string{"out": out}, Params: map[string]uint32{"W": w}})
+		c := build(t, kernels.Spec{Name: "rmsnorm", Choices: map[string]string{"out": out, "rows": choice(row[2], "all", "outs")}, Params: map[string]uint32{"W": w}})
 		for _, n := range []int{1, 3, int(w), int(w) + 1, 32 * (1 + r.IntN(90))} {
 			for _, size := range []float64{0, 1e-12, 1, 1e12} { // eps decides, or the values do
 				t.Run(fmt.Sprint(i, c.Kernel.Name, n, size), func(t *testing.T) { check(t, "rmsnorm", rmsNormCase(r, c, n, size)) })
@@ -87,6 +87,13 @@ func rmsNormCase(r *rand.Rand, c kerneltest.Case, n int, size float64) kerneltes
 	}
 	c.Memory["x"], c.Memory["nw"] = kerneltest.F32(x), kerneltest.F32(normal(r, n))
 	has := slots(c)
+	if has["outs"] {
+		var outs []uint32
+		for range tokens {
+			outs = append(outs, uint32(r.IntN(tokens)))
+		}
+		c.Memory["outs"] = kerneltest.U32(outs...)
+	}
 	if has["res"] {
 		c.Memory["res"] = kerneltest.F32(normal(r, n*tokens))
 	}

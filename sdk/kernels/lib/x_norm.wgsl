@@ -1,8 +1,8 @@
 // The activations after an RMS norm: x / sqrt(mean(x²) + eps) · nw. Every workgroup sums the row's squares itself:
-// cheaper than a dispatch of its own, and x is in the cache anyway.
+// on a software device cheaper than a dispatch of its own.
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> nw: array<vec4<f32>>;
-var<workgroup> x_squares: array<f32, W>;
+//!include lib/sum.wgsl
 var<private> x_scale: f32;
 
 fn x_begin(wg: vec3<u32>, lid: u32) {
@@ -13,11 +13,7 @@ fn x_begin(wg: vec3<u32>, lid: u32) {
     let v = x[base + i];
     s += dot(v, v);
   }
-  x_squares[lid] = s;
-  workgroupBarrier();
-  var total = 0.0;
-  for (var i = 0u; i < W; i++) { total += x_squares[i]; }
-  x_scale = 1.0 / sqrt(total / f32(n * 4u) + c.eps);
+  x_scale = 1.0 / sqrt(sum_all(lid, s) / f32(n * 4u) + c.eps);
 }
 
 fn x_unit(t: u32, u: u32) -> array<vec4<f32>, 8> {
