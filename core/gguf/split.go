@@ -1,6 +1,7 @@
 package gguf
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -268,4 +269,28 @@ func checkSplitTensors(parts []*File, total uint64) error {
 		}
 	}
 	return nil
+}
+
+// Reopen opens the part's file once more, to read, with flags of the system's beside
+// O_RDONLY. It fails where Open did not open the part, or where another file has its
+// name by now. The file is the caller's.
+func (p *Part) Reopen(flag int) (*os.File, error) {
+	own, ok := p.src.(*osFile)
+	if !ok {
+		return nil, fmt.Errorf("gguf: %s: not a file, want one to open again", p.Name)
+	}
+	f, err := os.OpenFile(p.Name, os.O_RDONLY|flag, 0)
+	if err != nil {
+		return nil, fmt.Errorf("gguf: %w", err)
+	}
+	old, err := own.Stat()
+	info, err2 := f.Stat()
+	if err = errors.Join(err, err2); err == nil && !os.SameFile(old, info) {
+		err = errors.New("another file has taken its place: start again")
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("gguf: %s: %w", p.Name, err)
+	}
+	return f, nil
 }

@@ -1,7 +1,9 @@
 package store
 
-// buffers lends out scratch memory. As many are in use as reads at once; of
-// those returned, maxIdle are kept.
+import "unsafe"
+
+// buffers lends out scratch memory, aligned for direct reads. As many are in use as
+// reads at once; of those returned, maxIdle are kept.
 type buffers struct {
 	size int
 	free chan []byte
@@ -20,7 +22,7 @@ func (b *buffers) get() []byte {
 	case buf := <-b.free:
 		return buf
 	default:
-		return make([]byte, b.size)
+		return aligned(b.size)
 	}
 }
 
@@ -30,4 +32,11 @@ func (b *buffers) put(buf []byte) {
 	case b.free <- buf:
 	default:
 	}
+}
+
+// aligned is n bytes of memory at a multiple of align.
+func aligned(n int) []byte {
+	buf := make([]byte, n+align)
+	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(buf))) & (align - 1) // the heap does not move
+	return buf[skip:][:n:n]
 }

@@ -148,14 +148,17 @@ func (d *folder) read(name string, limit int64) ([]byte, error) {
 }
 
 // open opens a regular file to read.
-func (d *folder) open(name string) (*os.File, error) {
+func (d *folder) open(name string) (*os.File, error) { return d.openWith(name, 0) }
+
+// openWith is open with flags of the system's.
+func (d *folder) openWith(name string, flag int) (*os.File, error) {
 	info, err := d.root.Lstat(name) // before opening: opening a pipe would wait for its writer
 	if err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: have a folder, link or special file, want a file", d.file(name))
 	}
 	var f *os.File
 	if err == nil {
-		f, err = d.root.Open(name)
+		f, err = d.root.OpenFile(name, os.O_RDONLY|flag, 0)
 	}
 	if err != nil {
 		return nil, d.fault(name, err)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/sluicehost/sluice/core/gguf"
@@ -17,9 +18,11 @@ type GGUF struct {
 	embed   table
 	ropes   []rope
 	reader
-	small  *buffers // for records
-	raw    *buffers // for bands
-	packed *buffers
+	experts reader   // of records
+	scratch *buffers // for records
+	small   *buffers // for rows
+	raw     *buffers // for bands
+	packed  *buffers
 }
 
 var _ Source = (*GGUF)(nil)
@@ -60,8 +63,8 @@ type rope struct {
 func NewGGUF(f *gguf.File, p *program.Plan, weights []*program.Placed, records []*program.PlacedRecord) (*GGUF, error) {
 	s := &GGUF{
 		file: f, records: map[int]*record{},
-		reader: reader{data: f},
-		small:  newBuffers(recordPiece), raw: newBuffers(bandPiece), packed: newBuffers(bandPiece + bandPiece/4),
+		reader: reader{data: f}, experts: reader{data: f}, scratch: newBuffers(recordPiece),
+		small: newBuffers(recordPiece), raw: newBuffers(bandPiece), packed: newBuffers(bandPiece + bandPiece/4),
 	}
 	for _, step := range []func() error{
 		func() error { return s.addWeights(p, weights) },
@@ -76,11 +79,29 @@ func NewGGUF(f *gguf.File, p *program.Plan, weights []*program.Placed, records [
 	return s, nil
 }
 
+// Prepare makes the source read records as r says; else they share the file's own handle
+// and the page cache. It comes before the first read, once. Where the file system refuses direct
+// reads it fails with ErrNoDirect, and leaves the source as it was.
+func (s *GGUF) Prepare(r Reading) error {
+	f := &files{}
+	for i := range s.file.Parts {
+		p := &s.file.Parts[i]
+		if err := f.open(r, p.Name, p.Size, p.Reopen); err != nil {
+			return errors.Join(err, f.close())
+		}
+	}
+	s.experts.files = f
+	if r.Direct {
+		s.scratch = newBuffers(directPiece + slack)
+	}
+	return nil
+}
+
 // Close closes the file.
-func (s *GGUF) Close() error { return s.file.Close() }
+func (s *GGUF) Close() error { return errors.Join(s.experts.files.close(), s.file.Close()) }
 
 // BytesRead implements Source.
-func (s *GGUF) BytesRead() int64 { return s.read.Load() }
+func (s *GGUF) BytesRead() int64 { return s.read.Load() + s.experts.read.Load() }
 
 func (s *GGUF) addWeights(p *program.Plan, placed []*program.Placed) error {
 	if len(placed) != len(p.GetWeights()) {

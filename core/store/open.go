@@ -202,6 +202,29 @@ func (d *folder) openSized(name string, size int64) (*os.File, error) {
 	return f, nil
 }
 
+// reopen opens the file of records once more, with flags of the system's.
+func (s *Store) reopen(flag int) (*os.File, error) {
+	d, err := openFolder(s.path)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	defer d.close()
+	f, err := d.openWith(expertsFile, flag)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	old, err := s.experts.Stat()
+	info, err2 := f.Stat()
+	if err = errors.Join(err, err2); err == nil && !os.SameFile(old, info) {
+		err = errors.New("another file has taken its place: start again")
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("store: %w", d.fault(expertsFile, err))
+	}
+	return f, nil
+}
+
 // Path is the store's folder.
 func (s *Store) Path() string { return s.path }
 

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -15,6 +16,7 @@ type Packed struct {
 	*GGUF
 	store  *Store
 	layers map[int]*layerAt
+	files  *files       // of records
 	taken  atomic.Int64 // bytes read of records
 	piece  *buffers
 }
@@ -100,7 +102,16 @@ func (s *Packed) ReadRecord(ctx context.Context, layer, expert int, dst []byte) 
 
 // plainRecord reads a record that was checked before.
 func (s *Packed) plainRecord(_ context.Context, l *layerAt, expert int, dst []byte) error {
-	return s.take(dst, l.at+int64(expert)*l.slot)
+	at := l.at + int64(expert)*l.slot
+	if s.files != nil && s.files.direct {
+		buf := s.piece.get()
+		defer s.piece.put(buf)
+		data, err := s.take(buf, len(dst), at)
+		copy(dst, data)
+		return err
+	}
+	_, err := s.take(dst, len(dst), at)
+	return err
 }
 
 // checkedRecord reads and checks a record.
@@ -112,8 +123,8 @@ func (s *Packed) checkedRecord(ctx context.Context, l *layerAt, expert int, dst 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		part := buf[:min(int64(len(buf)), l.Stride-at)]
-		if err := s.take(part, l.at+int64(expert)*l.slot+at); err != nil {
+		part, err := s.take(buf, int(min(int64(s.files.room(buf)), l.Stride-at)), l.at+int64(expert)*l.slot+at)
+		if err != nil {
 			return err
 		}
 		sum = extend(sum, part)
@@ -122,12 +133,35 @@ func (s *Packed) checkedRecord(ctx context.Context, l *layerAt, expert int, dst 
 	return s.store.check(l.first+expert, extend(sum, zeros[:l.slot-l.Stride]))
 }
 
-// take reads all of p at off of the file of records.
-func (s *Packed) take(p []byte, off int64) error {
-	n, err := s.store.experts.ReadAt(p, off)
-	s.taken.Add(int64(n))
-	if n < len(p) {
-		return fmt.Errorf("have %d of %d bytes at byte %d: %w", n, len(p), off, err)
+// take reads n bytes at off of the file of records, and returns where in buf they are.
+func (s *Packed) take(buf []byte, n int, off int64) (data []byte, err error) {
+	if s.files != nil {
+		data, err = s.files.view(buf, n, off)
+	} else {
+		var got int
+		got, err = s.store.experts.ReadAt(buf[:n], off)
+		data = buf[:got]
+	}
+	s.taken.Add(int64(len(data)))
+	if len(data) < n {
+		return nil, fmt.Errorf("have %d of %d bytes at byte %d: %w", len(data), n, off, err)
+	}
+	return data, nil
+}
+
+// Prepare makes the source read records as r says, see GGUF.Prepare.
+func (s *Packed) Prepare(r Reading) error {
+	f := &files{}
+	if err := f.open(r, s.store.expertsPath, s.store.layout.experts, s.store.reopen); err != nil {
+		return errors.Join(err, f.close())
+	}
+	s.files = f
+	if r.Direct { // whole records, since nothing is read ahead
+		largest := int64(0)
+		for _, l := range s.layers {
+			largest = max(largest, l.slot)
+		}
+		s.piece = newBuffers(int(largest) + slack)
 	}
 	return nil
 }
@@ -145,4 +179,4 @@ func (s *Store) check(i int, have uint32) error {
 func (s *Packed) BytesRead() int64 { return s.store.dense.taken.Load() + s.taken.Load() }
 
 // Close closes the store.
-func (s *Packed) Close() error { return s.store.Close() }
+func (s *Packed) Close() error { return errors.Join(s.files.close(), s.store.Close()) }

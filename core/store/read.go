@@ -18,12 +18,16 @@ const (
 	recordPiece = 256 << 10
 	// bandPiece is the most that one read for a band asks for.
 	bandPiece = 8 << 20
+	// directPiece is the same as recordPiece for direct reads, before which nothing is
+	// read ahead: all of most tensors' slices.
+	directPiece = 4 << 20
 )
 
 // reader takes tensors' bytes from a file's address space, and counts them.
 type reader struct {
-	data io.ReaderAt
-	read atomic.Int64
+	data  io.ReaderAt
+	files *files // where not nil, view reads them instead
+	read  atomic.Int64
 }
 
 // ReadRecord implements Source.
@@ -37,9 +41,9 @@ func (s *GGUF) ReadRecord(ctx context.Context, layer, expert int, dst []byte) er
 	case uint64(len(dst)) != rec.stride:
 		return fmt.Errorf("store: %s: layer %d: have room for %d bytes, want the stride of %d", s.name(), layer, len(dst), rec.stride)
 	}
-	scratch := s.small.get()
-	defer s.small.put(scratch)
-	if err := s.readRecord(ctx, rec, expert, dst, scratch); err != nil {
+	scratch := s.scratch.get()
+	defer s.scratch.put(scratch)
+	if err := s.experts.readRecord(ctx, rec, expert, dst, scratch); err != nil {
 		return fmt.Errorf("store: layer %d expert %d: %w", layer, expert, err)
 	}
 	return nil
@@ -68,20 +72,22 @@ func (s *reader) readExpert(ctx context.Context, m *matrix, expert int, dst, scr
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			n := min(left, uint64(len(scratch)/size))
-			raw := scratch[:int(n)*size]
+			n := min(left, uint64(s.files.room(scratch)/size))
+			length := int(n) * size
 			if copied(typ) {
-				raw = dst[int(at)*size:][:len(raw)]
-			}
-			if err := s.readAt(raw, off, r.tensor); err != nil {
-				return err
-			}
-			if !copied(typ) {
+				if err := s.readTo(dst[int(at)*size:][:length], off, r.tensor, scratch); err != nil {
+					return err
+				}
+			} else {
+				raw, err := s.view(scratch, length, off, r.tensor)
+				if err != nil {
+					return err
+				}
 				if err := m.form.PackRows(dst, raw, m.chunks, values, at, n); err != nil {
 					return fmt.Errorf("tensor %s: %w", r.tensor, err)
 				}
 			}
-			at, left, off = at+n, left-n, off+int64(len(raw))
+			at, left, off = at+n, left-n, off+int64(length)
 		}
 	}
 	if copied(typ) {
@@ -191,11 +197,38 @@ func (s *reader) fill(ctx context.Context, c *cursor, dst []byte) error {
 // readAt reads all of dst at off of the address space, for a tensor.
 func (s *reader) readAt(dst []byte, off int64, tensor string) error {
 	n, err := s.data.ReadAt(dst, off)
+	return s.took(n, len(dst), off, tensor, err)
+}
+
+// took counts the bytes of a read, which fails where it has too few.
+func (s *reader) took(n, want int, off int64, tensor string, err error) error {
 	s.read.Add(int64(n))
-	if n < len(dst) {
-		return fmt.Errorf("tensor %s: have %d of %d bytes at byte %d: %w", tensor, n, len(dst), off, err)
+	if n < want {
+		return fmt.Errorf("tensor %s: have %d of %d bytes at byte %d: %w", tensor, n, want, off, err)
 	}
 	return nil
+}
+
+// view reads n bytes at off for a tensor and returns where in buf they are; n is at most
+// the files' room.
+func (s *reader) view(buf []byte, n int, off int64, tensor string) ([]byte, error) {
+	if s.files == nil {
+		return buf[:n], s.readAt(buf[:n], off, tensor)
+	}
+	data, err := s.files.view(buf, n, off)
+	return data, s.took(len(data), n, off, tensor, err)
+}
+
+// readTo reads all of dst, which may be mapped memory, at off: directly by way of scratch,
+// else with nothing between.
+func (s *reader) readTo(dst []byte, off int64, tensor string, scratch []byte) error {
+	if s.files == nil || !s.files.direct {
+		_, err := s.view(dst, len(dst), off, tensor)
+		return err
+	}
+	data, err := s.view(scratch, len(dst), off, tensor)
+	copy(dst, data)
+	return err
 }
 
 // name is the file's, for errors that no read makes.

@@ -1,0 +1,24 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// openDirect opens a file for reads past the page cache; offset, length and memory of each
+// must be multiples of align.
+func openDirect(open opener) (*os.File, error) {
+	f, err := open(unix.O_DIRECT)
+	return f, refused(err)
+}
+
+// refused is ErrNoDirect where that is what an error means.
+func refused(err error) error {
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) {
+		return fmt.Errorf("store: %w: %w", ErrNoDirect, err)
+	}
+	return err
+}
