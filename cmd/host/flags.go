@@ -46,7 +46,8 @@ type engineFlags struct {
 	Evict     eviction `default:"freq" placeholder:"POLICY" help:"Which experts make room for others: freq (default), those with the lowest frequency, where a use counts half as much after 8 tokens, or with freq:TOKENS after that many; or lru, the least recently used."`
 	Routing   string   `enum:"gpu,wait" default:"${routing=gpu}" help:"How a token finds its experts: gpu (default) resolves them on the GPU, several layers ahead; wait reads each layer's routing back first. Tokens are the same."`
 	Lookahead string   `enum:"auto,0,1,2,3" default:"${lookahead=auto}" help:"MoE layers ahead whose experts are guessed and read: auto (default) for what pays, or 0 to 3."`
-	Adapter   string   `placeholder:"NAME" help:"Use the GPU whose name or driver contains this. Default: the strongest."`
+	readingFlags
+	Adapter string `placeholder:"NAME" help:"Use the GPU whose name or driver contains this. Default: the strongest."`
 }
 
 // lookahead is the flag in the engine's terms.
@@ -69,5 +70,5 @@ func (e engineFlags) check() error {
 	case e.Chunk < 0:
 		return fmt.Errorf("--chunk: have %d tokens, want 1 or more, or 0 for the default", e.Chunk)
 	}
-	return nil
+	return e.readingFlags.check()
 }

@@ -27,6 +27,7 @@ type loaded struct {
 	budget   string        // what the GPU budget is, for people
 	took     time.Duration // to load
 	routes   *recorder     // of the routing; nil for none
+	reading  *reading      // of experts
 }
 
 // load brings a model up: its header, its plugin, the GPU, its weights. On an error nothing
@@ -77,6 +78,7 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, o engine.Option
 		o.Top = 0
 	}
 	o.Budget, o.Context, o.Chunk, o.KVF32 = bytes, e.Ctx, e.Chunk, e.KV == "f32"
+	o.Readers = e.Readers
 	o.Wait, o.Lookahead = e.Routing == "wait", e.lookahead()
 	o.Policy = e.Evict.policy()
 	if o.Suppress == nil {
@@ -87,10 +89,13 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, o engine.Option
 	shown := a.progress("loading")
 	open := func(p *program.Plan, weights []*program.Placed, records []*program.PlacedRecord) (store.Source, error) {
 		s, err := f.source(p, weights, records)
-		if err == nil {
-			held = nil // the source closes it
+		if err != nil {
+			return nil, err
 		}
-		return s, err
+		held = nil // the source closes it
+		var out store.Source
+		out, l.reading, err = e.reading(a, s, f.bytes(), records, int(p.GetModel().GetExperts()))
+		return out, err
 	}
 	o.Progress = shown.update
 	l.model, err = engine.Load(a.ctx, l.device, store.Header(f.File), process, open, o)

@@ -20,7 +20,7 @@ func (g *generation) stats(p sample.Params) string {
 		fmt.Sprintf("generated %d tokens, %s", g.made, rate(max(g.made-1, 0), g.decode)),
 		g.end,
 		g.experts(),
-		"read " + size(uint64(g.model.BytesRead())),
+		"read " + size(uint64(g.model.BytesRead())) + g.fromRAM(),
 		"GPU " + kinds(g.device.Memory()) + " (budget " + g.budget + ")",
 	}
 	if p.Temp > 0 {

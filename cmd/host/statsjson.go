@@ -16,22 +16,24 @@ type statsFlag struct {
 
 // statsReport is what a run took. Times are in seconds.
 type statsReport struct {
-	Model   string       `json:"model"`
-	Device  string       `json:"device"`
-	Load    float64      `json:"load_seconds"` // all until the first token could begin
-	Compile float64      `json:"compile_seconds"`
-	Kernels int          `json:"kernels"` // compiled
-	GPU     gpuReport    `json:"gpu"`
-	Tokens  int          `json:"tokens"` // that went through the model
-	Steps   int          `json:"steps"`
-	Waves   int          `json:"waves"` // of experts, beyond one a layer and step
-	Read    int64        `json:"bytes_read"`
-	Back    int          `json:"readbacks"`
-	PerTok  float64      `json:"readbacks_per_token"`
-	Stops   int          `json:"stops"` // layers of one-token steps that waited for an expert
-	Time    timeReport   `json:"seconds"`
-	Experts expertReport `json:"experts"`
-	Run     *runReport   `json:"run,omitempty"`
+	Model   string        `json:"model"`
+	Device  string        `json:"device"`
+	Load    float64       `json:"load_seconds"` // all until the first token could begin
+	Compile float64       `json:"compile_seconds"`
+	Kernels int           `json:"kernels"` // compiled
+	GPU     gpuReport     `json:"gpu"`
+	Tokens  int           `json:"tokens"` // that went through the model
+	Steps   int           `json:"steps"`
+	Waves   int           `json:"waves"` // of experts, beyond one a layer and step
+	Read    int64         `json:"bytes_read"`
+	FromRAM int64         `json:"bytes_from_ram"` // of experts, by --ram-cache
+	Reading readingReport `json:"reading"`
+	Back    int           `json:"readbacks"`
+	PerTok  float64       `json:"readbacks_per_token"`
+	Stops   int           `json:"stops"` // layers of one-token steps that waited for an expert
+	Time    timeReport    `json:"seconds"`
+	Experts expertReport  `json:"experts"`
+	Run     *runReport    `json:"run,omitempty"`
 }
 
 // gpuReport is the memory of the GPU in bytes.
@@ -107,6 +109,7 @@ func (l *loaded) report() *statsReport {
 		Tokens: s.Tokens, Steps: s.Steps, Waves: s.Waves, Read: l.model.BytesRead(), Back: s.Readbacks, PerTok: float64(s.Readbacks) / float64(max(s.Tokens, 1)), Stops: s.Stops,
 		Time: timeReport{s.GPUWait.Seconds(), s.DiskWait.Seconds(), s.Upload.Seconds(), s.Encode.Seconds()},
 	}
+	l.reading.report(r)
 	m := l.device.Memory()
 	r.GPU = gpuReport{Budget: l.budget, Kinds: map[gpu.Kind]kindReport{}, Total: kindReport{l.model.Budget.Total(), m.Total}, Peak: m.PeakTotal, Reserved: m.Reserved}
 	for kind, n := range l.model.Budget.ByKind() {

@@ -52,11 +52,19 @@ func (m modelFlags) open() (*openModel, error) {
 }
 
 // source is where the engine reads the weights; its Close closes the model.
-func (m *openModel) source(p *program.Plan, weights []*program.Placed, records []*program.PlacedRecord) (store.Source, error) {
+func (m *openModel) source(p *program.Plan, weights []*program.Placed, records []*program.PlacedRecord) (diskSource, error) {
 	if m.packed != nil {
 		return m.packed.Source(p, weights, records)
 	}
 	return store.NewGGUF(m.File, p, weights, records)
+}
+
+// bytes is the size of the model's files.
+func (m *openModel) bytes() int64 {
+	if m.packed != nil {
+		return m.packed.Size()
+	}
+	return m.File.Size()
 }
 
 // Close closes the model where no source does.
