@@ -46,11 +46,14 @@ type cli struct {
 	LogLevel string `enum:"trace,debug,info,warn,error,off" default:"warn" placeholder:"LEVEL" help:"Least level of log lines on standard error: trace, debug, info, warn, error or off."`
 	Verbose  bool   `short:"v" help:"The same as --log-level=debug."`
 
-	Run      runCmd      `cmd:"" help:"Answer a prompt, or continue it."`
-	Chat     chatCmd     `cmd:"" help:"Talk with a model, turn by turn."`
-	Eval     evalCmd     `cmd:"" help:"Report logits and greedy tokens, JSON lines in and out."`
-	Verify   verifyCmd   `cmd:"" help:"Compare a model with golden cases of a reference implementation."`
-	Bench    benchCmd    `cmd:"" help:"Measure tokens per second."`
+	Run    runCmd    `cmd:"" help:"Answer a prompt, or continue it."`
+	Chat   chatCmd   `cmd:"" help:"Talk with a model, turn by turn."`
+	Eval   evalCmd   `cmd:"" help:"Report logits and greedy tokens, JSON lines in and out."`
+	Verify verifyCmd `cmd:"" help:"Compare a model with golden cases of a reference implementation."`
+	Bench  struct {
+		Tokens benchCmd     `cmd:"" default:"withargs" help:"Measure tokens per second (what bench does unless told otherwise)."`
+		Disk   benchDiskCmd `cmd:"" help:"Measure how fast a disk gives experts, and say how to read them."`
+	} `cmd:"" help:"Measure tokens per second, or the disk."`
 	Plan     planCmd     `cmd:"" help:"Show what fits at a GPU budget, and with a trace how fast other budgets would be; needs no GPU."`
 	Tokenize tokenizeCmd `cmd:"" help:"Turn text into token ids or back, JSON lines in and out."`
 	Render   renderCmd   `cmd:"" help:"Put conversations into a chat template, JSON lines in and out."`

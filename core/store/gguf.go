@@ -80,22 +80,36 @@ func NewGGUF(f *gguf.File, p *program.Plan, weights []*program.Placed, records [
 }
 
 // Prepare makes the source read records as r says; else they share the file's own handle
-// and the page cache. It comes before the first read, once. Where the file system refuses direct
-// reads it fails with ErrNoDirect, and leaves the source as it was.
+// and the page cache. No read may be under way. Where the file system refuses direct reads it
+// fails with ErrNoDirect, and leaves the source as it was.
 func (s *GGUF) Prepare(r Reading) error {
-	f := &files{}
-	for i := range s.file.Parts {
-		p := &s.file.Parts[i]
-		if err := f.open(r, p.Name, p.Size, p.Reopen); err != nil {
-			return errors.Join(err, f.close())
-		}
+	f, err := openParts(r, s.file)
+	if err != nil {
+		return err
 	}
-	s.experts.files = f
+	old := s.experts.files
+	s.experts.files, s.scratch = f, newBuffers(recordPiece)
 	if r.Direct {
 		s.scratch = newBuffers(directPiece + slack)
 	}
-	return nil
+	return old.close()
 }
+
+// openParts opens the files of a model.
+func openParts(r Reading, file *gguf.File) (*files, error) {
+	f := &files{}
+	for i := range file.Parts {
+		p := &file.Parts[i]
+		if err := f.open(r, p.Name, p.Size, p.Reopen); err != nil {
+			return nil, errors.Join(err, f.close())
+		}
+	}
+	return f, nil
+}
+
+// Uncache drops the files of records from the page cache, and returns how many bytes of them are there all the same:
+// those that others use or that are yet to be written. Prepare comes before it.
+func (s *GGUF) Uncache() (left int64, err error) { return s.experts.files.uncache() }
 
 // Close closes the file.
 func (s *GGUF) Close() error { return errors.Join(s.experts.files.close(), s.file.Close()) }

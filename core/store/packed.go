@@ -155,7 +155,8 @@ func (s *Packed) Prepare(r Reading) error {
 	if err := f.open(r, s.store.expertsPath, s.store.layout.experts, s.store.reopen); err != nil {
 		return errors.Join(err, f.close())
 	}
-	s.files = f
+	old := s.files
+	s.files, s.piece = f, newBuffers(packedPiece)
 	if r.Direct { // whole records, since nothing is read ahead
 		largest := int64(0)
 		for _, l := range s.layers {
@@ -163,7 +164,17 @@ func (s *Packed) Prepare(r Reading) error {
 		}
 		s.piece = newBuffers(int(largest) + slack)
 	}
-	return nil
+	return old.close()
+}
+
+// Uncache drops the file of records from the page cache, see GGUF.Uncache.
+func (s *Packed) Uncache() (left int64, err error) { return s.files.uncache() }
+
+// Unchecked takes all checksums for right: for measuring what records cost that were read before.
+func (s *Packed) Unchecked() {
+	for i := range s.store.seen {
+		s.store.seen[i].Store(true)
+	}
 }
 
 // check compares a checksum with the store's, and remembers that it was right.
