@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/sluicehost/sluice/core/gpu"
 	"github.com/sluicehost/sluice/sdk/program"
 )
 
@@ -53,7 +54,8 @@ func (m *Model) runToken(ctx context.Context, s *Session, step program.StepUnifo
 	}
 }
 
-// runWhole runs a step with every expert resident: nothing to resolve, one readback.
+// runWhole runs a step with every expert resident: nothing to resolve, one readback. The commands are those of every such
+// step of the session, so they are encoded while the step before runs.
 func (m *Model) runWhole(ctx context.Context, s *Session, step program.StepUniform) error {
 	if err := m.experts.writeMap(); err != nil {
 		return err
@@ -61,7 +63,60 @@ func (m *Model) runWhole(ctx context.Context, s *Session, step program.StepUnifo
 	for _, st := range m.token.stages {
 		m.experts.pool.Found(st.layer, int(m.Plan.Model.TopK))
 	}
-	return m.runRest(ctx, s, 0, step)
+	if err := m.token.write(m, step); err != nil {
+		return err
+	}
+	n := &m.token.next
+	if !n.fits(s, step) {
+		if err := m.prepare(s, step); err != nil {
+			return err
+		}
+	}
+	start := time.Now()
+	err := n.commands.Submit()
+	n.commands = nil
+	m.encoding(start)
+	if err != nil {
+		return err
+	}
+	if err := m.prepare(s, step); err != nil {
+		return err
+	}
+	return m.readLogits(ctx, step)
+}
+
+// prepared is a whole step's commands, encoded.
+type prepared struct {
+	list     gpu.Commands
+	commands *gpu.Prepared // nil for none
+	session  *Session
+	outs     uint32
+}
+
+// fits reports whether it is what a step of a session needs.
+func (p *prepared) fits(s *Session, step program.StepUniform) bool {
+	return p.commands != nil && p.session == s && p.outs == step.O
+}
+
+// drop frees what is prepared.
+func (p *prepared) drop() {
+	if p.commands != nil {
+		p.commands.Discard()
+		p.commands = nil
+	}
+}
+
+// prepare encodes a step like the given one.
+func (m *Model) prepare(s *Session, step program.StepUniform) (err error) {
+	defer m.encoding(time.Now())
+	n := &m.token.next
+	n.drop()
+	n.list.Reset()
+	m.token.record(m, &n.list, s, 0, m.token.tail)
+	m.recordHead(&n.list, s, step)
+	n.session, n.outs = s, step.O
+	n.commands, err = m.device.Prepare(&n.list)
+	return err
 }
 
 // runRest runs all ops from one on, with nothing left to resolve, and reads the logits.
@@ -70,8 +125,8 @@ func (m *Model) runRest(ctx context.Context, s *Session, from int, step program.
 		return err
 	}
 	start := time.Now()
-	m.token.record(m, s, from, m.token.tail)
-	m.recordHead(s, step)
+	m.token.record(m, &m.runner.commands, s, from, m.token.tail)
+	m.recordHead(&m.runner.commands, s, step)
 	m.encoding(start)
 	if err := m.submit(); err != nil {
 		return err
@@ -83,32 +138,32 @@ func (m *Model) runRest(ctx context.Context, s *Session, from int, step program.
 // on are resolved.
 func (m *Model) recordSpan(s *Session, at, next, end int, step program.StepUniform) {
 	defer m.encoding(time.Now())
-	t := m.token
+	t, c := m.token, &m.runner.commands
 	for i := next; i < end; i++ {
-		t.record(m, s, at, t.stages[i].experts)
-		t.recordResolve(m, i)
+		t.record(m, c, s, at, t.stages[i].experts)
+		c.Dispatch(t.resolve, t.groups[i], 1, 1, 1)
 		at = t.stages[i].experts
-		t.record(m, s, at, t.stages[i].end)
+		t.record(m, c, s, at, t.stages[i].end)
 		at = t.stages[i].end
 	}
 	if end == len(t.stages) {
-		t.record(m, s, at, t.tail)
-		m.recordHead(s, step)
+		t.record(m, c, s, at, t.tail)
+		m.recordHead(c, s, step)
 	}
-	t.readback.Copy(&m.runner.commands, 0, t.buffer, 0, t.logBytes())
+	t.readback.Copy(c, 0, t.buffer, 0, t.logBytes())
 }
 
 // recordHead records the head and the copy of its results.
-func (m *Model) recordHead(s *Session, step program.StepUniform) {
+func (m *Model) recordHead(c *gpu.Commands, s *Session, step program.StepUniform) {
 	if step.O == 0 {
 		return
 	}
 	t, r := m.token, &m.runner
-	t.record(m, s, t.tail, len(t.ops))
+	t.record(m, c, s, t.tail, len(t.ops))
 	if m.topn != nil {
-		m.topn.copy(&r.commands, r.logits, step.O)
+		m.topn.copy(c, r.logits, step.O)
 	} else {
-		r.logits.Copy(&r.commands, 0, m.tables.logits, 0, 4*uint64(step.O)*uint64(r.vocab))
+		r.logits.Copy(c, 0, m.tables.logits, 0, 4*uint64(step.O)*uint64(r.vocab))
 	}
 }
 

@@ -52,6 +52,11 @@ func (m *Model) NewSession() (*Session, error) {
 
 // Close frees the session's buffers.
 func (s *Session) Close() {
+	s.model.busy <- struct{}{}
+	if t := s.model.token; t != nil && t.next.session == s {
+		t.next.drop()
+	}
+	<-s.model.busy
 	for _, groups := range s.groups {
 		for _, g := range groups {
 			if g != nil {

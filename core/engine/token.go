@@ -31,6 +31,7 @@ type token struct {
 	groups    []*gpu.BindGroup // of resolve, by stage
 	missing   float64          // share of stages that stopped lately
 	ahead     *lookahead
+	next      prepared
 	guessed   []int // what stage guesser guessed: picks of the stages after it
 	guesser   int
 }
@@ -200,8 +201,7 @@ func (t *token) write(m *Model, step program.StepUniform) error {
 }
 
 // record appends ops from up to to.
-func (t *token) record(m *Model, s *Session, from, to int) {
-	c := &m.runner.commands
+func (t *token) record(m *Model, c *gpu.Commands, s *Session, from, to int) {
 	for i := from; i < to; i++ {
 		op, off := t.ops[i], 4*uint64(t.word(i))
 		switch {
@@ -220,15 +220,11 @@ func (t *token) record(m *Model, s *Session, from, to int) {
 	}
 }
 
-// recordResolve appends the resolve kernel of a stage.
-func (t *token) recordResolve(m *Model, stage int) {
-	m.runner.commands.Dispatch(t.resolve, t.groups[stage], 1, 1, 1)
-}
-
 func (t *token) release() {
 	if t == nil {
 		return
 	}
+	t.next.drop()
 	for _, b := range []*gpu.Buffer{t.buffer, t.constants} {
 		if b != nil {
 			b.Release()

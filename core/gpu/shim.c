@@ -221,16 +221,33 @@ void gpu_encode(struct gpu_dev *d, struct gpu_cmd const *c, size_t n) {
 	}
 }
 
-// gpu_submit submits only what encoded without an error: the library stops the process over an invalid command buffer.
-int gpu_submit(struct gpu_dev *d) {
+// gpu_finish gives what is encoded as a command buffer, or 0 with an error: the library stops the process over an invalid one.
+void *gpu_finish(struct gpu_dev *d) {
 	end_pass(d);
 	void *cb = wgpuCommandEncoderFinish(d->encoder, 0);
-	int err = gpu_end(d);
-	if (!err) wgpuQueueSubmitForIndex(d->queue, 1, &cb);
-	wgpuCommandBufferRelease(cb);
 	wgpuCommandEncoderRelease(d->encoder);
 	d->encoder = 0;
-	return err;
+	if (!gpu_end(d)) return cb;
+	wgpuCommandBufferRelease(cb);
+	return 0;
+}
+
+// gpu_submit_finished submits a command buffer once and releases it.
+int gpu_submit_finished(struct gpu_dev *d, void *commands) {
+	gpu_begin(d);
+	wgpuQueueSubmitForIndex(d->queue, 1, &commands);
+	wgpuCommandBufferRelease(commands);
+	return gpu_end(d);
+}
+
+void gpu_discard(void *commands) { wgpuCommandBufferRelease(commands); }
+
+int gpu_submit(struct gpu_dev *d) {
+	void *cb = gpu_finish(d);
+	if (!cb) return d->err;
+	wgpuQueueSubmitForIndex(d->queue, 1, &cb);
+	wgpuCommandBufferRelease(cb);
+	return 0;
 }
 
 // gpu_flush submits what the queue's own writes have gathered.

@@ -119,8 +119,13 @@ func (n native) encode(cmds []command) {
 		C.gpu_encode(n.c, &cmds[0], C.size_t(len(cmds)))
 	}
 }
-func (n native) submit() int { return int(C.gpu_submit(n.c)) }
-func (n native) flush()      { C.gpu_flush(n.c) }
+func (n native) submit() int    { return int(C.gpu_submit(n.c)) }
+func (n native) finish() handle { return C.gpu_finish(n.c) }
+func (n native) submitFinished(h handle) int {
+	return int(C.gpu_submit_finished(n.c, h))
+}
+func discard(h handle)  { C.gpu_discard(h) }
+func (n native) flush() { C.gpu_flush(n.c) }
 func (n native) write(buf handle, off uint64, data []byte) int {
 	return int(C.gpu_write(n.c, buf, C.uint64_t(off), unsafe.Pointer(&data[0]), C.size_t(len(data))))
 }

@@ -81,7 +81,19 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
     let at = cache_at(first + j, kvh) * (HD / 2u);
     var s: array<f32, G>;
     for (var g = 0u; g < G; g++) { s[g] = 0.0; }
-    for (var i = 0u; i < HD / 2u; i++) {
+    var i = 0u;
+    for (; i + 4u <= HD / 2u; i += 4u) { // four loads at once: one after the other would wait for memory each time
+      let a = kv_unpack(kc[at + i]);
+      let b = kv_unpack(kc[at + i + 1u]);
+      let d = kv_unpack(kc[at + i + 2u]);
+      let e = kv_unpack(kc[at + i + 3u]);
+      for (var g = 0u; g < G; g++) {
+        let o = g * HD + 2u * i;
+        s[g] += (qs[o] * a.x + qs[o + 1u] * a.y + qs[o + 2u] * b.x + qs[o + 3u] * b.y) +
+          (qs[o + 4u] * d.x + qs[o + 5u] * d.y + qs[o + 6u] * e.x + qs[o + 7u] * e.y);
+      }
+    }
+    for (; i < HD / 2u; i++) {
       let k = kv_unpack(kc[at + i]);
       for (var g = 0u; g < G; g++) { s[g] += qs[g * HD + 2u * i] * k.x + qs[g * HD + 2u * i + 1u] * k.y; }
     }
@@ -93,7 +105,18 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
   for (var i = lid; i < VD / 2u; i += W) {
     var acc: array<vec2<f32>, G>;
     for (var g = 0u; g < G; g++) { acc[g] = vec2<f32>(0.0); }
-    for (var j = 0u; j < keys; j++) {
+    var j = 0u;
+    for (; j + 4u <= keys; j += 4u) {
+      let a = kv_unpack(vc[cache_at(first + j, kvh) * (VROW / 2u) + i]);
+      let b = kv_unpack(vc[cache_at(first + j + 1u, kvh) * (VROW / 2u) + i]);
+      let d = kv_unpack(vc[cache_at(first + j + 2u, kvh) * (VROW / 2u) + i]);
+      let e = kv_unpack(vc[cache_at(first + j + 3u, kvh) * (VROW / 2u) + i]);
+      for (var g = 0u; g < G; g++) {
+        let o = g * KEYS + j;
+        acc[g] += (scores[o] * a + scores[o + 1u] * b) + (scores[o + 2u] * d + scores[o + 3u] * e);
+      }
+    }
+    for (; j < keys; j++) {
       let v = kv_unpack(vc[cache_at(first + j, kvh) * (VROW / 2u) + i]);
       for (var g = 0u; g < G; g++) { acc[g] += scores[g * KEYS + j] * v; }
     }

@@ -99,6 +99,9 @@ func loop(n, body float64) float64 { return n*(1+body) + 1 }
 // shared is a loop over n that workers share.
 func shared(n, workers, body float64) float64 { return loop(math.Ceil(n/workers), body) }
 
+// fours is a loop over n that goes by fours, and one over what is left.
+func fours(n, body float64) float64 { return loop(math.Floor(n/4), body) + loop(math.Mod(n, 4), body) }
+
 // loopsOf has each kernel's formula, in the order of its code.
 var loopsOf = map[string]func(l *loops) float64{
 	"matmul":             tileLoops(1),
@@ -135,8 +138,8 @@ var loopsOf = map[string]func(l *loops) float64{
 	"attn_split": func(l *loops) float64 {
 		g, pairs, w := loop(l.p("G"), 0), math.Floor(l.p("HD")/2), l.p("W")
 		keys := min(l.p("KEYS"), l.seen())
-		return shared(l.p("GHD"), w, 0) + shared(keys, w, g+loop(pairs, g)+g) +
-			shared(l.p("G"), w/l.p("LS"), 2*shared(keys, l.p("LS"), 0)+2*loop(l.p("LS"), 0)) + shared(math.Floor(l.p("VD")/2), w, g+loop(keys, g)+g)
+		return shared(l.p("GHD"), w, 0) + shared(keys, w, g+fours(pairs, g)+g) +
+			shared(l.p("G"), w/l.p("LS"), 2*shared(keys, l.p("LS"), 0)+2*loop(l.p("LS"), 0)) + shared(math.Floor(l.p("VD")/2), w, g+fours(keys, g)+g)
 	},
 	"attn_merge": func(l *loops) float64 {
 		w, runs := l.p("W"), math.Ceil(l.seen()/l.p("KEYS"))
@@ -156,7 +159,7 @@ var loopsOf = map[string]func(l *loops) float64{
 		if l.kernel.GetParams()["NORM"] == 1 {
 			weight = loop(k, 0)
 		}
-		return scores + l.groups() + shared(e, w, loop(e, 0)) + shared(k, w, weight)
+		return scores + l.groups() + shared(e, w, fours(e, 0)) + shared(k, w, weight)
 	},
 	"add":   func(*loops) float64 { return 0 },
 	"gate":  func(*loops) float64 { return 0 },

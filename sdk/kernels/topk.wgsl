@@ -22,6 +22,11 @@ var<workgroup> chosen: array<u32, K>;
 
 fn logit(t: u32, e: u32) -> f32 { return r[t * E + e] * c.in_scale; }
 
+// 1 where an expert of rank other comes before one of rank key, the lower id among equals.
+fn before(other: u32, key: u32, lower: bool) -> u32 {
+  return select(0u, 1u, other > key || (other == key && lower));
+}
+
 @compute @workgroup_size(W)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
   let t = wg.x;
@@ -31,10 +36,12 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
   for (var e = lid; e < E; e += W) {
     let key = rank[e];
     var above = 0u; // experts that come before e
-    for (var o = 0u; o < E; o++) {
-      let other = rank[o];
-      if (other > key || (other == key && o < e)) { above++; }
+    var o = 0u;
+    for (; o + 4u <= E; o += 4u) {
+      above += before(rank[o], key, o < e) + before(rank[o + 1u], key, o + 1u < e) + before(rank[o + 2u], key, o + 2u < e) +
+        before(rank[o + 3u], key, o + 3u < e);
     }
+    for (; o < E; o++) { above += before(rank[o], key, o < e); }
     if (above < K) { chosen[above] = e; }
   }
   workgroupBarrier();
