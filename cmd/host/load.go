@@ -78,7 +78,7 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, o engine.Option
 		o.Top = 0
 	}
 	o.Budget, o.Context, o.Chunk, o.KVF32 = bytes, e.Ctx, e.Chunk, e.KV == "f32"
-	o.Readers = e.Readers
+	o.Readers, o.Keep = e.Readers, e.RAMCache > 0
 	o.Wait, o.Lookahead = e.Routing == "wait", e.lookahead()
 	o.Policy = e.Evict.policy()
 	if o.Suppress == nil {

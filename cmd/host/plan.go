@@ -133,7 +133,7 @@ func (c *planCmd) plan(a *app, r *planReport) (*planner, error) {
 		return nil, err
 	}
 	defer process.Close()
-	header, options := store.Header(f.File), engine.Options{Top: 1, Wait: c.Routing == "wait", Readers: c.Readers}
+	header, options := store.Header(f.File), engine.Options{Top: 1, Wait: c.Routing == "wait", Readers: c.Readers, Keep: c.RAMCache > 0}
 	ask := func(ctx, chunk int, kv string) (*engine.Planned, error) {
 		o := options
 		o.Context, o.Chunk, o.KVF32 = ctx, chunk, kv == "f32"
@@ -165,7 +165,7 @@ func (c *planCmd) plan(a *app, r *planReport) (*planner, error) {
 			if err != nil {
 				return 0, err
 			}
-			_, _, err = x.Predict(limits, engine.Options{Top: 1, Wait: options.Wait, Readers: options.Readers, Budget: 1})
+			_, _, err = x.Predict(limits, engine.Options{Top: 1, Wait: options.Wait, Readers: options.Readers, Keep: options.Keep, Budget: 1})
 			if errors.As(err, &tooSmall) {
 				return tooSmall.Want(), nil
 			}

@@ -137,7 +137,8 @@ type ramReport struct {
 	Slots     int    `json:"slots"`
 	Hits      int64  `json:"hits"`
 	Misses    int64  `json:"misses"`
-	Evictions int64  `json:"evictions"`
+	Kept      int64  `json:"kept"`      // that came from the GPU
+	Evictions int64  `json:"evictions"` // of them, that went unused
 }
 
 // report adds to a report what is known of the reading.
@@ -146,6 +147,6 @@ func (x *reading) report(r *statsReport) {
 	if x.ram != nil {
 		c := x.ram.Counters()
 		r.FromRAM = c.Bytes
-		r.Reading.RAM = &ramReport{c.Size, c.Slots, c.Hits, c.Misses, c.Evictions}
+		r.Reading.RAM = &ramReport{c.Size, c.Slots, c.Hits, c.Misses, c.Kept, c.Evictions}
 	}
 }

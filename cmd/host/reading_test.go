@@ -41,12 +41,12 @@ func TestReadingTokens(t *testing.T) {
 	needGPU(t)
 	dir := filepath.Join(t.TempDir(), "s")
 	runHost(t, "", "ingest", "-m", tiny, "--store", dir).ok(t)
-	budget := fmt.Sprint(smallestBudget(t, "eval", "--model", tiny, "--chunk", "4", "--readers", "3"))
+	budget := fmt.Sprint(smallestBudget(t, "eval", "--model", tiny, "--chunk", "4", "--readers", "3", "--ram-cache", "1GB"))
 	in := fmt.Sprintf(`{"tokens":%s,"last":8,"top":5,"greedy":12}`, strings.ReplaceAll(fmt.Sprint(goldenCases(t)[0].Tokens), " ", ","))
 	want := ""
 	for _, source := range []string{"--model=" + tiny, "--store=" + dir} {
 		for _, direct := range []string{"off", "on"} {
-			for _, cache := range []string{"0", "1500kB", "1GB"} {
+			for _, cache := range []string{"0", "900kB", "1GB"} {
 				file := filepath.Join(t.TempDir(), "stats.json")
 				r := runHost(t, in, "eval", source, "--chunk", "4", "--gpu-budget", budget, "--readers", "3", "--direct", direct, "--ram-cache", cache, "--stats-json", file)
 				name := fmt.Sprintf("%s --direct %s --ram-cache %s", source, direct, cache)
@@ -80,10 +80,10 @@ func checkReading(t *testing.T, name, stderr, direct, cache string, s *statsRepo
 		}
 		return
 	}
-	if x.RAM == nil || x.RAM.Hits == 0 || s.FromRAM == 0 || x.RAM.Hits+x.RAM.Misses < s.Experts.Misses {
+	if x.RAM == nil || x.RAM.Hits == 0 || x.RAM.Kept == 0 || s.FromRAM == 0 || x.RAM.Hits+x.RAM.Misses < s.Experts.Misses {
 		t.Fatalf("%s: have %+v, %d bytes from it", name, x.RAM, s.FromRAM)
 	}
-	if small := cache == "1500kB"; small != (x.RAM.Evictions > 0) || small && x.RAM.Bytes > 1_500_000 {
+	if small := cache == "900kB"; small != (x.RAM.Evictions > 0) || small && x.RAM.Bytes > 900_000 {
 		t.Errorf("%s: have %+v", name, x.RAM)
 	}
 }
@@ -92,7 +92,7 @@ func checkReading(t *testing.T, name, stderr, direct, cache string, s *statsRepo
 func TestRunRAMCache(t *testing.T) {
 	t.Parallel()
 	needGPU(t)
-	budget := fmt.Sprint(smallestBudget(t, "eval", "--model", tiny))
+	budget := fmt.Sprint(smallestBudget(t, "eval", "--model", tiny, "--ram-cache", "1MB"))
 	r := runHost(t, "", "run", "--model", tiny, "--raw", "--prompt", "In the beginning", "-n", "8", "--gpu-budget", budget, "--ram-cache", "1MB", "-v")
 	for _, want := range []string{" from RAM (hit rate ", "reading experts: readers=4 direct=false why=\"auto: files of 8.27 MB"} {
 		if !strings.Contains(r.stderr, want) || r.code != 0 {

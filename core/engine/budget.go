@@ -92,6 +92,9 @@ func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 	}
 	picks, logits := m.readbackSizes()
 	b.Staging += gpu.Booked(picks) + gpu.Booked(logits) + uint64(stagingBuffers(o.Readers))*gpu.Booked(m.largestRecord())
+	if o.Keep {
+		b.Staging += uint64(keepBuffers(o.Readers)) * gpu.Booked(m.largestRecord())
+	}
 	if o.Trace != nil {
 		n, err := m.traceBytes()
 		if err != nil {

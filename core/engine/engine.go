@@ -42,6 +42,7 @@ type Options struct {
 	Wait      bool                         // for each layer's routing, rather than resolve it on the GPU
 	Lookahead int                          // MoE layers ahead whose experts are guessed and read: 0 chooses by what pays, below 0 is none
 	Readers   int                          // expert records read at once; 0 is 4
+	Keep      bool                         // give records that leave the GPU back to the source, a Keeper
 	Policy    func(keys int) stream.Policy // makes each bank's eviction policy; nil is the pool's default
 	Progress  func(done, total uint64)     // of the dense upload, in bytes; may be nil
 }

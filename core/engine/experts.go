@@ -29,6 +29,7 @@ type experts struct {
 	rows    [][]byte       // the residency table's rows, by index
 	dirty   []bool
 	staging *staging
+	keeping *keeping // of records that leave; nil for none
 
 	mapping sync.Mutex // held while the residency table is brought up to date
 	changes []stream.Change
@@ -40,8 +41,12 @@ func (m *Model) makeExperts(banks []stream.Bank, o Options) (*experts, error) {
 	for i, r := range m.Records {
 		x.index[int(r.Layer)] = uint64(i)
 	}
+	usage := gpu.UsageStorage | gpu.UsageCopyDst
+	if o.Keep {
+		usage |= gpu.UsageCopySrc
+	}
 	for i, b := range banks {
-		buf, err := m.device.NewBuffer(gpu.Pool, fmt.Sprintf("bank %d", i), uint64(b.Slots)*uint64(b.RecordBytes), gpu.UsageStorage|gpu.UsageCopyDst)
+		buf, err := m.device.NewBuffer(gpu.Pool, fmt.Sprintf("bank %d", i), uint64(b.Slots)*uint64(b.RecordBytes), usage)
 		if err != nil {
 			return x, err
 		}
@@ -62,6 +67,11 @@ func (m *Model) makeExperts(banks []stream.Bank, o Options) (*experts, error) {
 	if x.staging, err = makeStaging(m.device, stagingBuffers(o.Readers), m.largestRecord()); err != nil {
 		return x, err
 	}
+	if o.Keep {
+		if x.keeping, err = m.makeKeeping(banks, o.Readers); err != nil {
+			return x, err
+		}
+	}
 	x.pool, err = stream.New(stream.Config{Banks: banks, Readers: o.Readers, Loader: x, Policy: o.Policy})
 	return x, err
 }
@@ -70,6 +80,7 @@ func (x *experts) close() {
 	if x.pool != nil {
 		x.pool.Close()
 	}
+	x.keeping.close()
 	if x.staging != nil {
 		x.staging.release()
 	}
@@ -92,9 +103,23 @@ func (x *experts) bankOf(layer int) *gpu.Buffer { return x.banks[x.bank[layer]] 
 // Load reads a record and copies it to its slot: the pool's Loader.
 func (x *experts) Load(ctx context.Context, key stream.Key, bank, slot int) error {
 	stride := x.stride[bank]
-	return x.staging.upload(ctx, x.banks[bank], uint64(slot)*stride, stride, func(data []byte) error {
+	var left func(error)
+	err := x.staging.upload(ctx, x.banks[bank], uint64(slot)*stride, stride, func(data []byte) error {
 		return x.model.source.ReadRecord(ctx, key.Layer, key.Expert, data)
-	}, x.writeMap)
+	}, func(c *gpu.Commands) error {
+		err := x.writeMap()
+		if err == nil {
+			left = x.keeping.leave(c, x, bank, slot)
+		}
+		return err
+	})
+	if err == nil {
+		x.keeping.enter(key, bank, slot)
+	}
+	if left != nil {
+		left(err)
+	}
+	return err
 }
 
 // writeMap brings the residency table up to date. It comes before each submit that reads the table, and between the eviction

@@ -35,9 +35,9 @@ func makeStaging(d *gpu.Device, n int, size uint64) (*staging, error) {
 	return s, nil
 }
 
-// upload lets fill write n bytes, calls before, and queues their copy to dst at off. When it returns, the copy
+// upload lets fill write n bytes, calls before, which may record what comes before the copy, and queues their copy to dst at off. When it returns, the copy
 // comes before anything that is submitted later.
-func (s *staging) upload(ctx context.Context, dst *gpu.Buffer, off, n uint64, fill func([]byte) error, before func() error) error {
+func (s *staging) upload(ctx context.Context, dst *gpu.Buffer, off, n uint64, fill func([]byte) error, before func(*gpu.Commands) error) error {
 	start, filled := time.Now(), time.Duration(0)
 	defer func() { s.took.Add(int64(time.Since(start) - filled)) }()
 	var b *gpu.Buffer
@@ -61,10 +61,10 @@ func (s *staging) upload(ctx context.Context, dst *gpu.Buffer, off, n uint64, fi
 	if err := b.Unmap(); err != nil {
 		return err
 	}
-	if err := before(); err != nil {
+	var c gpu.Commands
+	if err := before(&c); err != nil {
 		return err
 	}
-	var c gpu.Commands
 	c.Copy(b, 0, dst, off, n)
 	return s.device.Submit(&c)
 }

@@ -3,8 +3,9 @@
 // need not be asked for again. It bounds its memory to the byte, which the system's page
 // cache does not, and what it holds needs no packing.
 //
-// Records come in when they are read for the GPU, and the least recently read go. A record
-// that stays on the GPU is not asked for here, so it makes room while it is not needed.
+// Records come in when they leave the GPU ([Cache.Keep]), so that GPU and memory hold different
+// ones, and both together count. Of those kept the least recently kept go first; but before them
+// those that a read has brought back to the GPU, whose memory is merely not yet needed.
 //
 // Start at [New].
 package ram
@@ -43,10 +44,11 @@ type place struct {
 
 // Counters are what happened so far.
 type Counters struct {
-	Hits, Misses, Evictions int64 // records
-	Bytes                   int64 // of records that came from memory
-	Slots                   int
-	Size                    uint64 // bytes of all slots
+	Hits, Misses    int64 // reads of records
+	Kept, Evictions int64 // records that came, and that went unused
+	Bytes           int64 // of records that came from memory
+	Slots           int
+	Size            uint64 // bytes of all slots
 }
 
 // New makes a cache in front of src, whose Close it takes over, of at most size bytes for placed
@@ -103,94 +105,96 @@ func divide(records []*program.PlacedRecord, experts int, size uint64) ([]stream
 
 // ReadRecord implements store.Source.
 func (c *Cache) ReadRecord(ctx context.Context, layer, expert int, dst []byte) error {
-	at, ok := c.places[layer]
-	if !ok || expert < 0 || expert >= at.bank.experts || len(dst) != at.stride {
+	b, id := c.find(layer, expert, len(dst))
+	if b == nil {
 		return c.Source.ReadRecord(ctx, layer, expert, dst) // which tells what is wrong
 	}
-	b, id := at.bank, at.first+expert
-	data, there := c.take(b, id)
-	switch {
-	case data == nil: // every slot is in use, or another call fills this record's
+	data := c.take(b, id, len(dst))
+	if data == nil {
 		return c.Source.ReadRecord(ctx, layer, expert, dst)
-	case there:
-		copy(dst, data)
-		c.hit(len(dst))
-	default:
-		if err := c.Source.ReadRecord(ctx, layer, expert, data[:len(dst)]); err != nil {
-			c.drop(b, id)
-			return err
-		}
-		copy(dst, data) // dst may be mapped memory, from which nothing is read
 	}
-	c.put(b, id)
+	copy(dst, data)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b.unpin(id)
 	return nil
 }
 
-// take pins the slot of an id: filled (there), or to be filled by the caller. nil where none can be had.
-func (c *Cache) take(b *bank, id int) (data []byte, there bool) {
+// find is where a record of n bytes goes; nil where there is none such.
+func (c *Cache) find(layer, expert, n int) (*bank, int) {
+	at, ok := c.places[layer]
+	if !ok || expert < 0 || expert >= at.bank.experts || n != at.stride {
+		return nil, 0
+	}
+	return at.bank, at.first + expert
+}
+
+// take pins what is held of an id, which is on its way to the GPU; nil where that is nothing.
+func (c *Cache) take(b *bank, id, n int) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := &b.entries[id]
-	switch {
-	case e.filling:
-	case e.slot >= 0:
-		if e.pins == 0 {
-			b.policy.Remove(id)
-			b.listed--
-		}
-		e.pins++
-		return b.data(e.slot), true
-	case len(b.free) > 0 || b.listed > 0:
+	if e.slot < 0 || e.filling {
 		c.counted.Misses++
-		e.slot, e.pins, e.filling = c.slot(b), 1, true
-		return b.data(e.slot), false
+		return nil
 	}
-	c.counted.Misses++
-	return nil, false
+	c.counted.Hits++
+	c.counted.Bytes += int64(n)
+	b.pin(id)
+	e.spare = true
+	return b.data(e.slot)
 }
 
-// hit counts a record that was there.
-func (c *Cache) hit(bytes int) {
+// Wants says that an expert's record leaves the GPU, and reports whether Keep would take it: it would not where it is held
+// still.
+func (c *Cache) Wants(layer, expert int) bool {
+	at := c.places[layer]
+	b, id := c.find(layer, expert, at.stride)
+	if b == nil {
+		return false
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.counted.Hits++
-	c.counted.Bytes += int64(bytes)
+	e := &b.entries[id]
+	if e.slot < 0 {
+		return true
+	}
+	b.pin(id)
+	e.spare = false
+	b.unpin(id) // the newest of those kept
+	return false
 }
 
-// slot takes a free slot, which it makes if need be.
-func (c *Cache) slot(b *bank) int32 {
-	if len(b.free) == 0 {
-		victim := &b.entries[b.policy.Evict()]
-		b.listed--
-		b.free = append(b.free, victim.slot)
-		victim.slot = -1
-		c.counted.Evictions++
+// Keep takes a copy of a record that leaves the GPU. What can't be kept, since all slots are in use, is dropped.
+func (c *Cache) Keep(layer, expert int, data []byte) {
+	b, id := c.find(layer, expert, len(data))
+	if b == nil {
+		panic(fmt.Sprintf("BUG: ram: layer %d expert %d: have %d bytes to keep of no record", layer, expert, len(data)))
+	}
+	slot := c.claim(b, id)
+	if slot == nil {
+		return
+	}
+	copy(slot, data)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b.entries[id].filling = false
+	b.unpin(id)
+}
+
+// claim pins a slot for an absent id, to be filled; nil where there is none, or where the id is not absent.
+func (c *Cache) claim(b *bank, id int) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := &b.entries[id]
+	if e.slot >= 0 || !b.makeRoom(&c.counted.Evictions) {
+		return nil
 	}
 	last := len(b.free) - 1
-	slot := b.free[last]
-	b.free = b.free[:last]
-	return slot
-}
-
-// put ends the use of a slot, which is filled.
-func (c *Cache) put(b *bank, id int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e := &b.entries[id]
-	e.filling = false
-	if e.pins--; e.pins == 0 {
-		b.policy.Push(id)
-		b.listed++
-	}
-}
-
-// drop gives a slot back that could not be filled.
-func (c *Cache) drop(b *bank, id int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e := &b.entries[id]
-	b.free = append(b.free, e.slot)
-	e.slot, e.pins, e.filling = -1, 0, false
+	e.slot, b.free = b.free[last], b.free[:last]
+	e.pins, e.filling, e.spare = 1, true, false
+	c.counted.Kept++
+	return b.data(e.slot)
 }
 
 // Counters are the cache's so far.

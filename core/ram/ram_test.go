@@ -21,7 +21,6 @@ type disk struct {
 	store.Source
 	reads  atomic.Int64
 	fails  atomic.Bool
-	within func(dst []byte) // called in each read; may be nil
 	closed bool
 }
 
@@ -29,9 +28,6 @@ var errDisk = errors.New("the disk is gone")
 
 func (d *disk) ReadRecord(_ context.Context, layer, expert int, dst []byte) error {
 	d.reads.Add(1)
-	if d.within != nil {
-		d.within(dst)
-	}
 	if d.fails.Load() {
 		return errDisk
 	}
@@ -79,45 +75,77 @@ func read(t *testing.T, c *Cache, layer, expert int) {
 	}
 }
 
-// The least recently read goes, and what is there is not read again.
-func TestLRU(t *testing.T) {
-	d := &disk{}
-	c := cache(t, d, 3*4096+2*8192) // by thirds of each group's 48 experts: 3 slots and 2, or what fits
-	if n := c.Counters(); n.Size > 3*4096+2*8192 || n.Slots < 4 {
-		t.Fatalf("have %+v", n)
+// leave is what the engine does when a record leaves the GPU.
+func leave(c *Cache, layer, expert int) (kept bool) {
+	if !c.Wants(layer, expert) {
+		return false
 	}
-	slots := len(c.places[1].bank.free)
-	for e := range slots {
-		read(t, c, 1, e)
-	}
-	read(t, c, 1, 0) // the newest now
-	read(t, c, 3, 9) // of the same bank: in place of expert 1
-	read(t, c, 1, 0) // there
-	before := d.reads.Load()
-	read(t, c, 1, 1)
-	if d.reads.Load() != before+1 {
-		t.Error("layer 1 expert 1 was there, want it gone")
-	}
-	if n := c.Counters(); n.Hits != 2 || n.Bytes != 2*4096 || n.Misses != int64(slots)+2 || n.Evictions != 2 {
-		t.Errorf("have %+v with %d slots", n, slots)
-	}
+	c.Keep(layer, expert, record(layer, expert, int(strides[layer-1])))
+	return true
 }
 
-// A cache as large as all records reads each once, and takes no more than they need.
+// What left the GPU is found; of it what left longest ago goes, and what is on the GPU again goes first.
+func TestOrder(t *testing.T) {
+	d := &disk{}
+	c := cache(t, d, 3*4096+2*8192)
+	b := c.places[1].bank
+	slots := len(b.free)
+	if n := c.Counters(); n.Size > 3*4096+2*8192 || slots < 3 {
+		t.Fatalf("have %+v, %d slots", n, slots)
+	}
+	for e := range slots {
+		if !leave(c, 1, e) {
+			t.Errorf("expert %d was not wanted", e)
+		}
+	}
+	found := func(layer, expert int, want bool) {
+		t.Helper()
+		before := d.reads.Load()
+		read(t, c, layer, expert)
+		if have := d.reads.Load() == before; have != want {
+			t.Errorf("layer %d expert %d: found %v, want %v", layer, expert, have, want)
+		}
+	}
+	if leave(c, 1, 0) { // the newest now
+		t.Error("expert 0 was kept twice")
+	}
+	leave(c, 3, 9) // of the same bank: in place of expert 1
+	found(1, 1, false)
+	found(1, 0, true) // which is spare now, though it is new
+	leave(c, 3, 10)   // in its place
+	found(1, 0, false)
+	found(1, 2, true)
+	if leave(c, 1, 2) { // it was never overwritten
+		t.Error("expert 2 was copied, want it found")
+	}
+	found(3, 9, true)
+	found(3, 10, true)
+	if n := c.Counters(); n.Hits != 4 || n.Bytes != 4*4096 || n.Misses != 2 || n.Kept != int64(slots)+2 || n.Evictions != 1 {
+		t.Errorf("have %+v with %d slots", n, slots)
+	}
+	found(1, 2, true)
+	d.fails.Store(true) // from memory nothing fails
+	found(1, 2, true)
+}
+
+// A cache as large as all records reads nothing that was kept, and takes no more than they need.
 func TestAll(t *testing.T) {
 	d := &disk{}
 	c := cache(t, d, 1<<40)
 	if n := c.Counters(); n.Slots != experts*len(strides) || n.Size != experts*(3*4096+3*8192) {
 		t.Fatalf("have %+v", n)
 	}
-	for range 3 {
+	for turn := range 3 {
 		for l := range strides {
 			for e := range experts {
 				read(t, c, l+1, e)
+				if leave(c, l+1, e) != (turn == 0) {
+					t.Errorf("turn %d: layer %d expert %d: wanted or not", turn, l+1, e)
+				}
 			}
 		}
 	}
-	if n := c.Counters(); d.reads.Load() != int64(n.Slots) || n.Misses != int64(n.Slots) || n.Hits != 2*n.Misses || n.Evictions != 0 {
+	if n := c.Counters(); d.reads.Load() != int64(n.Slots) || n.Misses != int64(n.Slots) || n.Hits != 2*n.Misses || n.Kept != n.Misses || n.Evictions != 0 {
 		t.Errorf("have %d reads, %+v", d.reads.Load(), n)
 	}
 }
@@ -148,56 +176,49 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// A read that fails leaves nothing behind; wrong calls are the source's to refuse.
+// Wrong calls are the source's to refuse, and so are reads of what is not there.
 func TestFailures(t *testing.T) {
 	d := &disk{}
 	c := cache(t, d, 1<<20)
 	d.fails.Store(true)
-	for range 100 {
-		if err := c.ReadRecord(t.Context(), 1, 2, make([]byte, 4096)); !errors.Is(err, errDisk) {
-			t.Fatalf("have %v", err)
-		}
-	}
-	for _, x := range []struct{ layer, expert, n int }{{0, 0, 4096}, {1, experts, 4096}, {1, -1, 4096}, {1, 0, 4095}, {2, 0, 4096}} {
+	for _, x := range []struct{ layer, expert, n int }{{1, 2, 4096}, {0, 0, 4096}, {1, experts, 4096}, {1, -1, 4096}, {1, 0, 4095}, {2, 0, 4096}} {
 		if err := c.ReadRecord(t.Context(), x.layer, x.expert, make([]byte, x.n)); !errors.Is(err, errDisk) {
 			t.Errorf("%+v: have %v", x, err)
 		}
 	}
-	d.fails.Store(false)
-	read(t, c, 1, 2)
-	read(t, c, 1, 2)
-	if n := c.Counters(); n.Hits != 1 {
-		t.Errorf("have %+v", n)
+	if c.Wants(0, 0) || c.Wants(1, experts) || c.Wants(1, -1) {
+		t.Error("have it want what it has no room for")
+	}
+	if leave(c, 1, 2); c.Wants(1, 2) || c.Counters().Kept != 1 {
+		t.Errorf("have %+v", c.Counters())
 	}
 }
 
-// While all slots are being filled others read past the cache, and so does who wants what is being filled.
+// Slots in use are nobody else's.
 func TestBusy(t *testing.T) {
-	begun, end := make(chan bool), make(chan bool)
 	d := &disk{}
-	d.within = func(dst []byte) {
-		if dst[0] == 0 && len(dst) == 4096 && cap(dst) == 4096 { // a slot, not yet written
-			begun <- true
-			<-end
-		}
-	}
 	c := cache(t, d, 4096+8192)
-	var all sync.WaitGroup
-	all.Go(func() { read(t, c, 1, 0) })
-	<-begun
-	other := func(layer, expert int) {
-		dst := bytes.Repeat([]byte{1}, 4096) // told from a slot by its bytes
-		if err := c.ReadRecord(t.Context(), layer, expert, dst); err != nil || !bytes.Equal(dst, record(layer, expert, 4096)) {
-			t.Errorf("layer %d expert %d: have other bytes, error %v", layer, expert, err)
-		}
+	b, id := c.find(1, 0, 4096)
+	slot := c.claim(b, id)
+	if slot == nil || c.claim(b, id) != nil || c.Wants(1, 0) {
+		t.Fatal("have no slot, or one twice")
 	}
-	other(1, 0)
-	other(3, 5)
-	end <- true
-	all.Wait()
-	read(t, c, 1, 0)
-	if n := c.Counters(); n.Hits != 1 || n.Misses != 3 {
-		t.Errorf("have %+v", n)
+	leave(c, 3, 5) // dropped
+	read(t, c, 3, 5)
+	read(t, c, 1, 0) // not filled yet
+	copy(slot, record(1, 0, 4096))
+	b.entries[id].filling = false
+	b.unpin(id)
+	data := c.take(b, id, 4096)
+	leave(c, 3, 5) // dropped
+	if !bytes.Equal(data, record(1, 0, 4096)) {
+		t.Error("have other bytes in a slot in use")
+	}
+	b.unpin(id)
+	leave(c, 3, 5)
+	read(t, c, 3, 5)
+	if n := c.Counters(); n.Hits != 2 || n.Misses != 2 || n.Kept != 2 || d.reads.Load() != 2 {
+		t.Errorf("have %+v, %d reads", n, d.reads.Load())
 	}
 }
 
@@ -223,16 +244,19 @@ func TestReadersAtOnce(t *testing.T) {
 				if err != nil && !errors.Is(err, errDisk) || err == nil && !bytes.Equal(dst, record(l, e, len(dst))) {
 					t.Errorf("layer %d expert %d: have other bytes, error %v", l, e, err)
 				}
+				if r.IntN(3) > 0 {
+					leave(c, l, e)
+				}
 			}
 		})
 	}
 	all.Wait()
 	n := c.Counters()
-	if n.Hits+n.Misses != readers*each || n.Hits == 0 || n.Evictions == 0 {
+	if n.Hits+n.Misses != readers*each || n.Hits == 0 || n.Evictions == 0 || n.Kept == 0 {
 		t.Errorf("have %+v", n)
 	}
 	for _, p := range c.places {
-		held := len(p.bank.free) + p.bank.listed
+		held := len(p.bank.free) + p.bank.kept.n + p.bank.spare.n
 		if want := len(p.bank.memory) / int(p.bank.slot); held != want {
 			t.Errorf("have %d slots free or listed, want %d", held, want)
 		}
@@ -247,6 +271,7 @@ func BenchmarkHit(b *testing.B) {
 	}
 	defer c.Close()
 	dst := make([]byte, size)
+	c.Keep(0, 0, dst)
 	b.SetBytes(size)
 	b.ReportAllocs()
 	for b.Loop() {
