@@ -96,7 +96,7 @@ func (c *chatAnswer) leave() error {
 
 // chatFlags shape a chat.
 type chatFlags struct {
-	System       string `placeholder:"TEXT" help:"System message."`
+	System       string `placeholder:"TEXT" help:"System message. Default: none."`
 	Think        string `enum:"auto,on,off" default:"auto" placeholder:"MODE" help:"Reasoning before the answer: on, off, or auto (default) for what the model's template does by itself."`
 	HideThinking bool   `help:"Don't show the reasoning."`
 	Template     string `placeholder:"FILE" help:"Chat template in Jinja to use instead of the model's."`

@@ -10,7 +10,7 @@ import (
 // modelFlags name the model.
 type modelFlags struct {
 	Model string `short:"m" placeholder:"FILE" help:"GGUF file; any part of a split model will do. A store's folder is taken as --store."`
-	Store string `placeholder:"DIR" help:"Store that ingest has made: its folder, or its name in the default place. With --model, too, it must be made from that file."`
+	Store string `placeholder:"DIR" help:"Store that ingest has made: its folder, or its name in the default place, as store ls shows it. With --model, too, it must be made from that file."`
 }
 
 // registryPath names the registry.
@@ -45,7 +45,7 @@ type engineFlags struct {
 	Chunk     int      `placeholder:"N" help:"Most tokens of a prompt that go through the model at once (default 256)."`
 	Evict     eviction `default:"freq" placeholder:"POLICY" help:"Which experts make room for others: freq (default), those with the lowest frequency, where a use counts half as much after 8 tokens, or with freq:TOKENS after that many; or lru, the least recently used."`
 	Routing   string   `enum:"gpu,wait" default:"${routing=gpu}" help:"How a token finds its experts: gpu (default) resolves them on the GPU, several layers ahead; wait reads each layer's routing back first. Tokens are the same."`
-	Lookahead string   `enum:"auto,0,1,2,3" default:"${lookahead=auto}" help:"MoE layers ahead whose experts are guessed and read: auto (default) for what pays, or 0 to 3."`
+	Lookahead string   `enum:"auto,0,1,2,3" default:"${lookahead=auto}" help:"MoE layers ahead whose experts are guessed and read: auto (default) for what pays, or 0 to 3; with --routing gpu only."`
 	readingFlags
 	Adapter string `placeholder:"NAME" help:"Use the GPU whose name or driver contains this. Default: the strongest."`
 }

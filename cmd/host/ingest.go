@@ -13,7 +13,7 @@ import (
 
 type ingestCmd struct {
 	Model string `short:"m" required:"" placeholder:"FILE|URL" help:"GGUF file, or its http(s) address; any part of a split model will do."`
-	Store string `placeholder:"DIR" help:"The store's folder, which is made. Default: one named after the file, in $$SLUICE_STORES or sluice/stores in the user's cache folder."`
+	Store string `placeholder:"DIR" help:"The store's folder, which is made. Default: one named after the file and a checksum of its header, in $$SLUICE_STORES or sluice/stores in the user's cache folder."`
 	Force bool   `help:"Begin anew, also where the folder has the store of another file."`
 	registryFlags
 }

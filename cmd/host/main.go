@@ -43,7 +43,7 @@ type app struct {
 
 // cli is the command line.
 type cli struct {
-	LogLevel string `enum:"trace,debug,info,warn,error,off" default:"warn" placeholder:"LEVEL" help:"Least level of log lines on standard error: trace, debug, info, warn, error or off."`
+	LogLevel string `enum:"trace,debug,info,warn,error,off" default:"warn" placeholder:"LEVEL" help:"Least level of log lines on standard error: trace, debug, info, warn (default), error or off."`
 	Verbose  bool   `short:"v" help:"The same as --log-level=debug."`
 
 	Run    runCmd    `cmd:"" help:"Answer a prompt, or continue it."`

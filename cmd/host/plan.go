@@ -21,10 +21,10 @@ type planCmd struct {
 	Device    string  `enum:"this,gpu,cpu" default:"this" help:"Whose limits count: this machine's GPU where there is one (this, the default), a typical GPU's (gpu), or those of Mesa's CPU driver (cpu)."`
 	Trace     string  `placeholder:"FILE" help:"Routing that run, eval or bench --trace has recorded: adds hit rates, and with limits tokens per second, at many budgets."`
 	Bench     string  `placeholder:"FILE" help:"Take limits from what host bench --json has printed."`
-	DiskGBs   float64 `name:"disk-gbs" placeholder:"X" help:"Limit: GB per second that expert records are read at."`
-	UploadGBs float64 `name:"upload-gbs" placeholder:"X" help:"Limit: GB per second from memory to the GPU."`
-	TokenMS   float64 `name:"token-ms" placeholder:"X" help:"Limit: milliseconds that a token takes with every expert resident."`
-	SVG       string  `name:"svg" placeholder:"FILE" help:"Draw the curves of --trace."`
+	DiskGBs   float64 `name:"disk-gbs" placeholder:"X" help:"Limit: GB per second that expert records are read at. Default: no limit."`
+	UploadGBs float64 `name:"upload-gbs" placeholder:"X" help:"Limit: GB per second from memory to the GPU. Default: no limit."`
+	TokenMS   float64 `name:"token-ms" placeholder:"X" help:"Limit: milliseconds that a token takes with every expert resident. Default: no limit."`
+	SVG       string  `name:"svg" placeholder:"FILE" help:"Draw the curves of --trace into this file."`
 	JSON      bool    `name:"json" help:"As JSON."`
 }
 

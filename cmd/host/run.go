@@ -32,7 +32,7 @@ type runCmd struct {
 
 // Help is the command's long help.
 func (runCmd) Help() string {
-	return `The prompt is put into the chat template of the model's file, or else of its plugin; with --raw it is continued as it is. Nothing in it becomes a control token then. The answer and a final newline go to standard output, reasoning to standard error, dimmed on a terminal. It ends at a token that ends a text or turn, after -n tokens, or when the context is full; then a line of statistics goes to standard error.`
+	return `The prompt is put into the chat template of the model's file, or else of its plugin, and nothing in it becomes a control token. With --raw it is continued as it is, and special tokens in it are recognized. The answer and a final newline go to standard output, reasoning to standard error, dimmed on a terminal. It ends at a token that ends a text or turn, after -n tokens, or when the context is full; then a line of statistics goes to standard error.`
 }
 
 // Run continues the prompt.

@@ -11,7 +11,7 @@ import (
 
 // statsFlag asks for a report.
 type statsFlag struct {
-	StatsJSON string `name:"stats-json" placeholder:"FILE" help:"At the end write counts, bytes and times to this file as JSON; - is standard output."`
+	StatsJSON string `name:"stats-json" placeholder:"FILE" help:"At the end write counts, bytes and times to this file as JSON (docs/stats.md); - is standard output."`
 }
 
 // statsReport is what a run took. Times are in seconds.

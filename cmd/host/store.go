@@ -120,7 +120,7 @@ func (x storeRow) state() string {
 }
 
 type storeRmCmd struct {
-	Store string `arg:"" name:"store" help:"The store's folder, or its name in the default place."`
+	Store string `arg:"" name:"store" help:"The store's folder, or its name in the default place, as store ls shows it."`
 	Yes   bool   `short:"y" help:"Don't ask."`
 }
 
@@ -142,7 +142,7 @@ func (c *storeRmCmd) Run(a *app) error {
 }
 
 type storeVerifyCmd struct {
-	Store string `arg:"" name:"store" help:"The store's folder, or its name in the default place."`
+	Store string `arg:"" name:"store" help:"The store's folder, or its name in the default place, as store ls shows it."`
 }
 
 // Help is the command's long help.

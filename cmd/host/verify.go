@@ -20,7 +20,7 @@ type verifyCmd struct {
 	engineFlags `set:"kv=f32"`
 	registryFlags
 	Refs      string   `required:"" placeholder:"FILE" help:"Golden cases: JSON, with the logits that it names in files beside it."`
-	Cases     []string `placeholder:"NAME" help:"Replay these cases only, joined by commas."`
+	Cases     []string `placeholder:"NAME" help:"Replay these cases only, joined by commas. Default: all."`
 	Tolerance float64  `default:"1e-3" placeholder:"X" help:"Largest difference of a logit that is none (default 1e-3); of values in a layer, times their root mean square where that is above 1."`
 	JSON      bool     `name:"json" help:"As JSON."`
 }

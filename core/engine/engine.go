@@ -3,7 +3,7 @@
 // through a core/stream pool, and replays the program token by token. After Load
 // the planner is never asked again. It samples nothing and knows no text.
 //
-// Start at Load, then Model.NewSession and Session.Step.
+// Start at Load, then Model.NewSession and Session.Feed. docs/architecture.md walks through a token.
 package engine
 
 import (
