@@ -20,6 +20,7 @@ type chatCmd struct {
 	engineFlags
 	registryFlags
 	chatFlags
+	warmFlag
 	Snapshots int     `default:"2" placeholder:"N" help:"Copies of the model's recurrent state to keep on the GPU, so that a turn begins where the one before it did (default 2); 0 reads the conversation anew each turn. They count in --gpu-budget."`
 	Tokens    int     `name:"tokens" short:"n" default:"4096" placeholder:"N" help:"Most tokens of an answer (default 4096)."`
 	Temp      float64 `default:"0.7" placeholder:"T" help:"Temperature (default 0.7); 0 takes the likeliest token."`
@@ -55,6 +56,7 @@ func (c *chatCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	l.warm(a, c.warmFlag)
 	format, err := c.format(l)
 	if err == nil {
 		t := &talk{chatCmd: c, app: a, loaded: l, format: format, sampler: sampler}

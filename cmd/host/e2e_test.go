@@ -79,7 +79,7 @@ func needGPU(t testing.TB) {
 }
 
 // patience bounds a run of the host; a CPU driver with a cold shader cache takes its time.
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute
 
 // command is the built host in an environment without settings of the user's.
 func command(t testing.TB, args ...string) *exec.Cmd {
@@ -93,7 +93,7 @@ func command(t testing.TB, args ...string) *exec.Cmd {
 		}
 	}
 	home := t.TempDir()
-	cmd.Env = append(cmd.Env, "HOME="+home, "XDG_CONFIG_HOME="+home)
+	cmd.Env = append(cmd.Env, "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+filepath.Join(home, ".cache"))
 	return cmd
 }
 

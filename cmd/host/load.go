@@ -28,6 +28,8 @@ type loaded struct {
 	took     time.Duration // to load
 	routes   *recorder     // of the routing; nil for none
 	reading  *reading      // of experts
+	sum      string        // of the file's header, which tells it from others
+	warming  *warming      // nil where nothing is loaded ahead of need
 }
 
 // load brings a model up: its header, its plugin, the GPU, its weights. On an error nothing
@@ -52,6 +54,9 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, o engine.Option
 		}
 	}()
 	if l.tok, err = tokenizer.New(f.Metadata); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if l.sum, err = headerSum(f.File); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if l.template, _, err = chat.Template(f.Metadata); err != nil {
@@ -157,6 +162,7 @@ func (l *loaded) fit(less string) string {
 
 // close frees everything.
 func (l *loaded) close() error {
+	l.warming.end(l)
 	errs := []error{l.routes.close()}
 	if l.session != nil {
 		l.session.Close()

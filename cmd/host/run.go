@@ -20,6 +20,7 @@ type runCmd struct {
 	engineFlags
 	registryFlags
 	statsFlag
+	warmFlag
 	traceFlag
 	chatFlags
 	Prompt *string `short:"p" placeholder:"TEXT" help:"What the user says; with --raw the text to continue. Default: standard input, less one final newline."`
@@ -63,6 +64,7 @@ func (c *runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	l.warm(a, c.warmFlag)
 	g := &generation{loaded: l, sampler: sampler, most: c.Tokens, stop: l.stops()}
 	ids, err := c.begin(a, l, g, prompt)
 	if err == nil {

@@ -42,23 +42,15 @@ func (f traceFlag) load(a *app, m modelFlags, r registryFlags, e engineFlags, o 
 		return nil, errors.Join(err, file.Close())
 	}
 	l.routes = x
-	if err := x.begin(l, m); err != nil {
+	if err := x.begin(l); err != nil {
 		return nil, errors.Join(fmt.Errorf("--trace: %w", err), l.close())
 	}
 	return l, nil
 }
 
 // begin writes the header.
-func (r *recorder) begin(l *loaded, m modelFlags) error {
-	f, err := m.open()
-	if err != nil {
-		return err
-	}
-	sum, err := headerSum(f.File)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	r.writer, err = routing.NewWriter(r.file, traceHeader(l.path, sum, l.model.Planned))
+func (r *recorder) begin(l *loaded) (err error) {
+	r.writer, err = routing.NewWriter(r.file, traceHeader(l.path, l.sum, l.model.Planned))
 	return err
 }
 
