@@ -75,7 +75,7 @@ func (r *diskRow) fill(took []float64, bytes int64, wall time.Duration) {
 
 // Measurements that are within enough of the best count as good; more is worth a change only by worth.
 const (
-	enough = 0.95
+	enough = 0.9
 	worth  = 1.10
 )
 

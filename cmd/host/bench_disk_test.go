@@ -28,7 +28,7 @@ func TestDiskAdvice(t *testing.T) {
 		want  string // flags; empty is no advice
 	}{
 		"nothing":          {gguf, nil, ""},
-		"fewest readers":   {gguf, [][]diskRow{rows(fromGGUF, false, 50, 96, 100, 99), rows(likeStore, false, 90, 100)}, "--model m.gguf --readers 2"},
+		"fewest readers":   {gguf, [][]diskRow{rows(fromGGUF, false, 50, 91, 100, 99), rows(likeStore, false, 90, 100)}, "--model m.gguf --readers 2"},
 		"direct is little": {gguf, [][]diskRow{rows(fromGGUF, false, 100), rows(fromGGUF, true, 100, 109)}, "--model m.gguf --readers 1"},
 		"direct is much":   {gguf, [][]diskRow{rows(fromGGUF, false, 100), rows(fromGGUF, true, 100, 150)}, "--model m.gguf --readers 2 --direct on"},
 		"a store pays":     {gguf, [][]diskRow{rows(fromGGUF, false, 100), rows(likeStore, false, 60, 120)}, "--store DIR --readers 2"},

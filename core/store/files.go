@@ -12,8 +12,8 @@ import (
 // Reading says how a source reads records.
 type Reading struct {
 	// Readers is how many reads of a file may be under way at once, at least 1. Each has a
-	// file handle of its own: the system looks for an order in the reads of a handle, and
-	// reads ahead where it believes it has found one.
+	// file handle of its own, of which the system is told that its reads have no order: what
+	// it would read ahead of a record's parts is another expert's.
 	Readers int
 	// Direct reads past the page cache.
 	Direct bool
@@ -77,7 +77,11 @@ func (x *randomFile) handle(direct bool, open opener) (*os.File, error) {
 	if direct {
 		return openDirect(open)
 	}
-	return open(0)
+	h, err := open(0)
+	if err == nil {
+		readNothingAhead(h)
+	}
+	return h, err
 }
 
 // view reads n bytes at off, which lie in one file, by way of buf and returns where they are

@@ -10,11 +10,9 @@ import (
 )
 
 const (
-	// recordPiece is the most that one read for a record asks for. From a cold
-	// disk 256 KiB beat 1 MiB and whole tensors by a fifth (the kernel reads ahead
-	// while a piece is packed), and from the page cache all are alike. Reading the
-	// tensors of a record in parallel gained as much for a lone reader and nothing
-	// for four, which the pool runs anyway.
+	// recordPiece is the most that one read for a record asks for by way of the page cache:
+	// what stays in a CPU's cache until it is packed. Reading the tensors of a record in
+	// parallel gained as much for a lone reader and nothing for four, which the pool runs anyway.
 	recordPiece = 256 << 10
 	// bandPiece is the most that one read for a band asks for.
 	bandPiece = 8 << 20
