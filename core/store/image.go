@@ -9,9 +9,10 @@ import (
 )
 
 // image stands in for a file of the GGUF: while it is parsed, its header with
-// zeros behind it; afterwards the dense tensors, each at its old place.
+// zeros behind it; afterwards the header and the dense tensors, each at its old place.
 type image struct {
 	header  []byte
+	start   *io.SectionReader // the header as the store has it, once it is parsed
 	size    int64
 	base    int64 // of the file in the address space
 	tensors []stored
@@ -20,14 +21,17 @@ type image struct {
 
 // show gives an image what it shows after its parsing; tensors are those of all
 // files, in the order of the address space.
-func (x *image) show(base int64, tensors []stored, dense *dense) {
-	x.base, x.tensors, x.dense = base, tensors, dense
+func (x *image) show(start *io.SectionReader, base int64, tensors []stored, dense *dense) {
+	x.start, x.base, x.tensors, x.dense = start, base, tensors, dense
 }
 
-// ReadAt implements io.ReaderAt for reads within one tensor.
+// ReadAt implements io.ReaderAt for reads within the header or one tensor.
 func (x *image) ReadAt(p []byte, off int64) (int, error) {
 	if x.header != nil {
 		return x.readHeader(p, off)
+	}
+	if off < x.start.Size() {
+		return x.start.ReadAt(p, off)
 	}
 	at := off + x.base
 	i := sort.Search(len(x.tensors), func(i int) bool { return x.tensors[i].Offset+x.tensors[i].Size > at })

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"sync/atomic"
@@ -17,13 +18,14 @@ import (
 type Store struct {
 	Manifest *Manifest
 	// File is the GGUF's metadata and tensor table. Of its bytes only those of the
-	// dense tensors can be read. Its Close does nothing.
+	// headers and of the dense tensors can be read. Its Close does nothing.
 	File *gguf.File
 
 	path        string
 	layout      *layout
 	dense       *dense
 	experts     *os.File
+	headers     *os.File
 	expertsPath string
 	sums        []uint32      // all checksums
 	seen        []atomic.Bool // which of them were found right since the store was opened
@@ -88,12 +90,18 @@ func openStore(d *folder) (_ *Store, err error) {
 		return nil, err
 	}
 	s.dense = &dense{store: s, file: file, path: d.file(denseFile), scratch: newBuffers(blockBytes)}
-	for i, x := range images {
-		x.show(s.File.Parts[i].Offset, s.layout.tensors, s.dense)
-	}
 	if s.experts, err = d.openSized(expertsFile, s.layout.experts); err != nil {
 		file.Close()
 		return nil, err
+	}
+	if s.headers, err = d.openSized(headersFile, s.layout.headers); err != nil {
+		return nil, errors.Join(err, file.Close(), s.experts.Close())
+	}
+	at := int64(0)
+	for i, x := range images {
+		n := s.Manifest.Parts[i].Header
+		x.show(io.NewSectionReader(s.headers, at, n), s.File.Parts[i].Offset, s.layout.tensors, s.dense)
+		at += n
 	}
 	s.expertsPath = d.file(expertsFile)
 	return s, nil
@@ -251,4 +259,6 @@ func (s *Store) Close() error {
 	return nil
 }
 
-func (s *Store) closeFiles() error { return errors.Join(s.dense.file.Close(), s.experts.Close()) }
+func (s *Store) closeFiles() error {
+	return errors.Join(s.dense.file.Close(), s.experts.Close(), s.headers.Close())
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicehost/sluice/core/gguf"
 	"github.com/sluicehost/sluice/core/store"
 )
 
@@ -88,6 +89,7 @@ func TestPackedRealFiles(t *testing.T) {
 				o := open(t, path, maxBinding, everything)
 				p := source(t, o, dir)
 				checkSame(t, o, p, o)
+				checkHeaders(t, o.file, dir)
 				if p.BytesRead() < o.BytesRead()/2 {
 					t.Errorf("have %d bytes counted, want about the %d of the GGUF", p.BytesRead(), o.BytesRead())
 				}
@@ -96,5 +98,23 @@ func TestPackedRealFiles(t *testing.T) {
 				t.Errorf("verify: %q, %v", faults, err)
 			}
 		})
+	}
+}
+
+// checkHeaders compares the headers that a store shows with the file's.
+func checkHeaders(t *testing.T, f *gguf.File, dir string) {
+	t.Helper()
+	s, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for i, p := range f.Parts {
+		have, want := make([]byte, p.HeaderSize), make([]byte, p.HeaderSize)
+		_, err := s.File.ReadAt(have, s.File.Parts[i].Offset)
+		_, err2 := f.ReadAt(want, p.Offset)
+		if err != nil || err2 != nil || !bytes.Equal(have, want) {
+			t.Errorf("part %d: have another header: %v, %v", i, err, err2)
+		}
 	}
 }
