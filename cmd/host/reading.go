@@ -7,6 +7,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/sluicehost/sluice/core/engine"
 	"github.com/sluicehost/sluice/core/ram"
 	"github.com/sluicehost/sluice/core/store"
 	"github.com/sluicehost/sluice/sdk/program"
@@ -14,7 +15,7 @@ import (
 
 // readingFlags say how expert records get from the disk to the GPU.
 type readingFlags struct {
-	Readers  int      `default:"${readers=4}" placeholder:"N" help:"Expert records read at once (default ${readers=4}); bench disk says how many a disk gains from."`
+	Readers  int      `default:"0" placeholder:"N" help:"Expert records read at once (default: half of the CPUs, 4 to 8); bench disk says how many a disk gains from."`
 	Direct   string   `enum:"auto,on,off" default:"${direct=auto}" help:"Read experts past the system's page cache: on, off, or auto (default), which is on where the file is more than twice as large as the memory that is available."`
 	RAMCache hostSize `name:"ram-cache" default:"0" placeholder:"SIZE" help:"Bytes of host memory that keep expert records between disk and GPU, as in 8GB; 0 (default) is none."`
 }
@@ -66,7 +67,7 @@ func (r readingFlags) reading(a *app, s diskSource, bytes int64, records []*prog
 	}
 	out := &reading{readers: r.Readers}
 	if out.readers == 0 {
-		out.readers = defaultReaders
+		out.readers = engine.DefaultReaders()
 	}
 	out.direct, out.why = r.direct(uint64(bytes), available)
 	err := s.Prepare(store.Reading{Readers: out.readers, Direct: out.direct})
@@ -89,9 +90,6 @@ func (r readingFlags) reading(a *app, s diskSource, bytes int64, records []*prog
 	}
 	return out.ram, out, nil
 }
-
-// defaultReaders is how many records are read at once.
-const defaultReaders = 4
 
 // directFrom is how much larger than the available memory a file must be for the page cache to be of little use: at twice
 // its size half of the reads or more are from the disk (docs/streaming.md).

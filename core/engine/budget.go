@@ -44,7 +44,7 @@ func (e *BudgetError) Error() string {
 // no device. A budget that is too small is a *BudgetError, which comes with all kinds but the pool.
 func (m *Planned) Predict(device gpu.Limits, o Options) (Budget, []stream.Bank, error) {
 	if o.Readers <= 0 {
-		o.Readers = defaultReaders
+		o.Readers = DefaultReaders()
 	}
 	if err := m.checkLoops(DeviceLimits(device)); err != nil {
 		return Budget{}, nil, err

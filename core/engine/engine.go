@@ -41,7 +41,7 @@ type Options struct {
 	Routed    Routed                       // is told the experts that are picked; may be nil
 	Wait      bool                         // for each layer's routing, rather than resolve it on the GPU
 	Lookahead int                          // MoE layers ahead whose experts are guessed and read: 0 chooses by what pays, below 0 is none
-	Readers   int                          // expert records read at once; 0 is 4
+	Readers   int                          // expert records read at once; 0 is DefaultReaders
 	Keep      bool                         // give records that leave the GPU back to the source, a Keeper
 	Policy    func(keys int) stream.Policy // makes each bank's eviction policy; nil is the pool's default
 	Progress  func(done, total uint64)     // of the dense upload, in bytes; may be nil
@@ -84,7 +84,7 @@ type Model struct {
 // validator come back as they are.
 func Load(ctx context.Context, dev *gpu.Device, h *program.Header, p Planner, open Opener, o Options) (*Model, error) {
 	if o.Readers <= 0 {
-		o.Readers = defaultReaders
+		o.Readers = DefaultReaders()
 	}
 	device := DeviceBounds(dev.Limits())
 	planned, err := Ask(ctx, h, p, device, o)

@@ -4,15 +4,17 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"sync"
 
 	"github.com/sluicehost/sluice/core/gpu"
 	"github.com/sluicehost/sluice/core/stream"
 )
 
-// defaultReaders is how many records are read at once: a disk that gains from more is rare
-// (h200: 4 readers reach what 32 do).
-const defaultReaders = 4
+// DefaultReaders is how many records are read at once unless asked otherwise: half of the CPUs, 4 to 8. A disk seldom gains
+// from more than 4; each reader also packs what it reads, which takes as long where the page cache has it
+// (docs/benchmarks.md).
+func DefaultReaders() int { return min(8, max(4, runtime.NumCPU()/2)) }
 
 // absent marks an expert without a slot in the residency table.
 const absent = 0xFFFFFFFF
