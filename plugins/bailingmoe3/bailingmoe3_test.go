@@ -1,9 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"flag"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,8 +9,6 @@ import (
 	"github.com/sluicehost/sluice/sdk/plugintest"
 	"github.com/sluicehost/sluice/sdk/program"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata")
 
 func TestConformance(t *testing.T) { plugintest.Run(t, architecture{}, small.file()) }
 
@@ -65,13 +60,8 @@ func layersEvery(n, k int) []int {
 
 // Every size of the family plans, encodes and validates on each kind of device; on a GPU up to the longest context.
 func TestRealShapes(t *testing.T) {
-	devices := map[string]*program.Limits{
-		"gpu":       gpu,
-		"cpu":       {MaxBinding: 128 << 20, MaxBindings: 32, MaxInvocations: 1024, WorkgroupBytes: 32 << 10, MaxGroups: 65535, LoopLimit: 65535, Cpu: true},
-		"small gpu": {MaxBinding: 128 << 20, MaxBindings: 8, MaxInvocations: 256, WorkgroupBytes: 16 << 10, MaxGroups: 65535},
-	}
 	for name, tiny := range map[string]bool{"flash": false, "tiny": true} {
-		for device, limits := range devices {
+		for device, limits := range plugintest.Devices() {
 			t.Run(name+" "+device, func(t *testing.T) {
 				s := realShape(tiny)
 				plan, weights, records, prog := plugintest.Encode(t, architecture{}, s.file(), limits, false)
@@ -92,24 +82,7 @@ func TestRealShapes(t *testing.T) {
 
 // The plan and program of the small file, as text to review. go test ./plugins/bailingmoe3 -update rewrites it.
 func TestProgramText(t *testing.T) {
-	plan, weights, records, prog := plugintest.Encode(t, architecture{}, small.file(), gpu, false)
-	var got bytes.Buffer
-	if err := program.Text(&got, plan, weights, records, prog); err != nil {
-		t.Fatal(err)
-	}
-	const golden = "testdata/small.program.txt"
-	if *update {
-		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("the program changed: compare with git diff after go test -update\n%s", got.Bytes())
-	}
+	plugintest.Text(t, architecture{}, small.file(), "testdata/small.program.txt")
 }
 
 // required are the keys without a default.
@@ -131,10 +104,7 @@ func TestRefusals(t *testing.T) {
 	key := func(name string, value any) func(*plugintest.File) {
 		return func(f *plugintest.File) { f.Set("bailingmoe3."+name, value) }
 	}
-	for name, test := range map[string]struct {
-		change func(*plugintest.File)
-		want   string
-	}{
+	plugintest.Refusals(t, architecture{}, small.file, map[string]plugintest.Refusal{
 		"softmax gating":       {key("expert_gating_func", 1), "key bailingmoe3.expert_gating_func: have 1, want 2 (sigmoid)"},
 		"unbounded decay":      {key("kda.safe_gate", false), "key bailingmoe3.kda.safe_gate: have false, want true"},
 		"growing state":        {key("kda.gate_lower_bound", 0.0), "key bailingmoe3.kda.gate_lower_bound: have 0, want a number below 0"},
@@ -166,11 +136,5 @@ func TestRefusals(t *testing.T) {
 		"type of the latent": {func(f *plugintest.File) {
 			f.Drop("blk.2.attn_v_b.weight").Add("blk.2.attn_v_b.weight", ggml.Q4_K, 64, 32, 3)
 		}, "tensor blk.2.attn_v_b.weight: have rows of 64 values"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := small.file()
-			test.change(f)
-			plugintest.Refused(t, architecture{}, f, test.want)
-		})
-	}
+	})
 }

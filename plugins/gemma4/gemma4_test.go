@@ -1,20 +1,14 @@
 package main
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
 	"github.com/sluicehost/sluice/sdk"
 	"github.com/sluicehost/sluice/sdk/ggml"
 	"github.com/sluicehost/sluice/sdk/plugintest"
-	"github.com/sluicehost/sluice/sdk/program"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata")
 
 // shape is what the tests' files differ in.
 type shape struct {
@@ -128,55 +122,27 @@ func TestSeparateTensors(t *testing.T) {
 	s := small
 	s.fused = false
 	f := s.file().Add("output.weight", ggml.Q8_0, s.hidden, s.vocab)
-	plan, _, _, _ := plugintest.Encode(t, architecture{}, f, smallGPU, false)
+	plan, _, _, _ := plugintest.Encode(t, architecture{}, f, plugintest.Devices()["small gpu"], false)
 	if len(plan.Unused) > 0 || len(plan.Records[0].Parts) != 3 {
 		t.Errorf("have unused tensors %v, records %v", plan.Unused, plan.Records[0])
 	}
 }
 
-// smallGPU is a device with what WebGPU promises.
-var smallGPU = &program.Limits{MaxBinding: 128 << 20, MaxBindings: 8, MaxInvocations: 256, WorkgroupBytes: 16 << 10, MaxGroups: 65535}
-
 // 26B-A4B's shape is planned and encoded for every kind of device.
 func TestRealShape(t *testing.T) {
-	for name, l := range map[string]*program.Limits{
-		"cpu":       {MaxBinding: 128 << 20, MaxBindings: 32, MaxInvocations: 1024, WorkgroupBytes: 32 << 10, MaxGroups: 65535, LoopLimit: 65535, Cpu: true},
-		"gpu":       {MaxBinding: 2 << 30, MaxBindings: 1000, MaxInvocations: 1024, WorkgroupBytes: 48 << 10, MaxGroups: 65535},
-		"small gpu": smallGPU,
-	} {
+	for name, l := range plugintest.Devices() {
 		t.Run(name, func(t *testing.T) { plugintest.Encode(t, architecture{}, real.file(), l, false) })
 	}
 }
 
 // The plan and program of the small file, as text to review. go test ./plugins/gemma4 -update rewrites it.
 func TestProgramText(t *testing.T) {
-	limits := &program.Limits{MaxBinding: 2 << 30, MaxBindings: 1000, MaxInvocations: 1024, WorkgroupBytes: 48 << 10, MaxGroups: 65535}
-	plan, weights, records, prog := plugintest.Encode(t, architecture{}, small.file(), limits, false)
-	var got bytes.Buffer
-	if err := program.Text(&got, plan, weights, records, prog); err != nil {
-		t.Fatal(err)
-	}
-	const golden = "testdata/small.program.txt"
-	if *update {
-		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("the program changed: compare with git diff after go test -update\n%s", got.Bytes())
-	}
+	plugintest.Text(t, architecture{}, small.file(), "testdata/small.program.txt")
 }
 
 // Kinds of Gemma 4 that are not supported, and values that no model of the family has, are refused by naming the key.
 func TestRefusals(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(*plugintest.File)
-		want   string
-	}{
+	plugintest.Refusals(t, architecture{}, small.file, map[string]plugintest.Refusal{
 		"dense, said so":     {func(f *plugintest.File) { f.Set("gemma4.expert_count", 0) }, "a dense Gemma 4 model"},
 		"dense":              {func(f *plugintest.File) { f.Set("gemma4.expert_count", 0) }, "key gemma4.expert_count: have 0 or none, want experts: a dense Gemma 4"},
 		"shared KV":          {func(f *plugintest.File) { f.Set("gemma4.attention.shared_kv_layers", 20) }, "key gemma4.attention.shared_kv_layers: have 20, want 0"},
@@ -191,13 +157,7 @@ func TestRefusals(t *testing.T) {
 		"KV heads":           {func(f *plugintest.File) { f.Set("gemma4.attention.head_count_kv", 3) }, "tensors blk.0.attn_q.weight, blk.0.attn_k.weight, blk.0.attn_v.weight: have 512 rows in all, want 640"},
 		"too many experts":   {func(f *plugintest.File) { f.Set("gemma4.expert_count", 513) }, "513 experts"},
 		"other architecture": {func(f *plugintest.File) { f.Set("general.architecture", "gemma3") }, `have "gemma3"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := small.file()
-			test.change(f)
-			plugintest.Refused(t, architecture{}, f, test.want)
-		})
-	}
+	})
 }
 
 // What a file may leave out, or say once for all layers.
@@ -237,7 +197,7 @@ func TestOptional(t *testing.T) {
 // check encodes a file, wants every tensor of it used, and looks at what was read of it.
 func check(t *testing.T, f *plugintest.File, want func(*config) bool) {
 	t.Helper()
-	if plan, _, _, _ := plugintest.Encode(t, architecture{}, f, smallGPU, true); len(plan.Unused) > 0 {
+	if plan, _, _, _ := plugintest.Encode(t, architecture{}, f, plugintest.Devices()["small gpu"], true); len(plan.Unused) > 0 {
 		t.Errorf("have unused tensors %v", plan.Unused)
 	}
 	m, err := readConfig(sdk.NewMetadata(f.Header()))

@@ -1,18 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/sluicehost/sluice/sdk/ggml"
 	"github.com/sluicehost/sluice/sdk/plugintest"
-	"github.com/sluicehost/sluice/sdk/program"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata")
 
 // small is the header of an lfm2moe file with every kind of layer: a dense lead with a
 // convolution, then a convolution and an attention layer with experts.
@@ -76,43 +70,16 @@ func TestConformance(t *testing.T) { plugintest.Run(t, architecture{}, small()) 
 
 // The plan and program of the small file, as text to review. go test ./plugins/lfm2moe -update rewrites it.
 func TestProgramText(t *testing.T) {
-	limits := &program.Limits{MaxBinding: 2 << 30, MaxBindings: 1000, MaxInvocations: 1024, WorkgroupBytes: 48 << 10, MaxGroups: 65535}
-	plan, weights, records, prog := plugintest.Encode(t, architecture{}, small(), limits, false)
-	var got bytes.Buffer
-	if err := program.Text(&got, plan, weights, records, prog); err != nil {
-		t.Fatal(err)
-	}
-	const golden = "testdata/small.program.txt"
-	if *update {
-		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("the program changed: compare with git diff after go test -update\n%s", got.Bytes())
-	}
+	plugintest.Text(t, architecture{}, small(), "testdata/small.program.txt")
 }
 
 // Values that no model of the family has are refused by naming the key.
 func TestRefusals(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(*plugintest.File)
-		want   string
-	}{
+	plugintest.Refusals(t, architecture{}, small, map[string]plugintest.Refusal{
 		"softmax gating":       {func(f *plugintest.File) { f.Set("lfm2moe.expert_gating_func", 1) }, "key lfm2moe.expert_gating_func: have 1, want 2 (sigmoid)"},
 		"heads do not divide":  {func(f *plugintest.File) { f.Set("lfm2moe.attention.head_count", 3) }, "key lfm2moe.attention.head_count: have 3 heads"},
 		"all layers dense":     {func(f *plugintest.File) { f.Set("lfm2moe.leading_dense_block_count", 3) }, "key lfm2moe.leading_dense_block_count: have 3 of 3 layers"},
 		"too many experts":     {func(f *plugintest.File) { f.Set("lfm2moe.expert_count", 513) }, "have 513 experts"},
 		"another architecture": {func(f *plugintest.File) { f.Set("general.architecture", "llama") }, `have "llama"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := small()
-			test.change(f)
-			plugintest.Refused(t, architecture{}, f, test.want)
-		})
-	}
+	})
 }

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,8 +10,6 @@ import (
 	"github.com/sluicehost/sluice/sdk/plugintest"
 	"github.com/sluicehost/sluice/sdk/program"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata")
 
 // shape is the sizes of a file, and which of the family's ways it goes.
 type shape struct {
@@ -159,18 +154,13 @@ var gpu = &program.Limits{MaxBinding: 2 << 30, MaxBindings: 1000, MaxInvocations
 
 // Every size of the family plans, encodes and validates on each kind of device.
 func TestRealShapes(t *testing.T) {
-	devices := map[string]*program.Limits{
-		"gpu":       gpu,
-		"cpu":       {MaxBinding: 128 << 20, MaxBindings: 32, MaxInvocations: 1024, WorkgroupBytes: 32 << 10, MaxGroups: 65535, LoopLimit: 65535, Cpu: true},
-		"small gpu": {MaxBinding: 128 << 20, MaxBindings: 8, MaxInvocations: 256, WorkgroupBytes: 16 << 10, MaxGroups: 65535},
-	}
 	for name, s := range map[string]shape{
 		"35B-A3B":   {layers: 40, hidden: 2048, heads: 16, keyHeads: 16, valueHeads: 32, experts: 256, topK: 8, expertFF: 512, sharedFF: 512, mtp: true},
 		"122B-A10B": {layers: 48, hidden: 3072, heads: 32, keyHeads: 16, valueHeads: 64, experts: 256, topK: 8, expertFF: 1024, sharedFF: 1024},
 		"397B-A17B": {layers: 60, hidden: 4096, heads: 32, keyHeads: 16, valueHeads: 64, experts: 512, topK: 10, expertFF: 1024, sharedFF: 1024},
 	} {
 		s.vocab, s.context, s.kvHeads, s.headDim, s.ropeDims, s.state, s.interval = 248320, 262144, 2, 256, 64, 128, 4
-		for device, limits := range devices {
+		for device, limits := range plugintest.Devices() {
 			t.Run(name+" "+device, func(t *testing.T) {
 				plan, _, _, prog := plugintest.Encode(t, architecture{}, s.file(), limits, false)
 				if len(plan.Model.MoeLayers) != s.layers {
@@ -184,24 +174,7 @@ func TestRealShapes(t *testing.T) {
 
 // The plan and program of the small file, as text to review. go test ./plugins/qwen35moe -update rewrites it.
 func TestProgramText(t *testing.T) {
-	plan, weights, records, prog := plugintest.Encode(t, architecture{}, small.file(), gpu, false)
-	var got bytes.Buffer
-	if err := program.Text(&got, plan, weights, records, prog); err != nil {
-		t.Fatal(err)
-	}
-	const golden = "testdata/small.program.txt"
-	if *update {
-		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("the program changed: compare with git diff after go test -update\n%s", got.Bytes())
-	}
+	plugintest.Text(t, architecture{}, small.file(), "testdata/small.program.txt")
 }
 
 // Values that no model of the family has are refused by naming the key.
@@ -209,10 +182,7 @@ func TestRefusals(t *testing.T) {
 	key := func(name string, value any) func(*plugintest.File) {
 		return func(f *plugintest.File) { f.Set("qwen35moe."+name, value) }
 	}
-	for name, test := range map[string]struct {
-		change func(*plugintest.File)
-		want   string
-	}{
+	plugintest.Refusals(t, architecture{}, small.file, map[string]plugintest.Refusal{
 		"inner size":             {key("ssm.inner_size", 512), "key qwen35moe.ssm.inner_size: have 512, want ssm.state_size 32 times ssm.time_step_rank 4"},
 		"key heads":              {key("ssm.group_count", 3), "key qwen35moe.ssm.group_count: have 3 key heads, want a divisor of ssm.time_step_rank 4"},
 		"state size":             {key("ssm.state_size", 100), "key qwen35moe.ssm.state_size: have 100, want a multiple of 32 up to 128"},
@@ -230,11 +200,5 @@ func TestRefusals(t *testing.T) {
 		"no end of layers":       {key("block_count", 1<<30), "qwen35moe.attention.head_count_kv: want 1073741824 values"},
 		"too many experts":       {key("expert_count", 513), "have 513 experts"},
 		"another architecture":   {func(f *plugintest.File) { f.Set("general.architecture", "qwen3moe") }, `have "qwen3moe"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := small.file()
-			test.change(f)
-			plugintest.Refused(t, architecture{}, f, test.want)
-		})
-	}
+	})
 }

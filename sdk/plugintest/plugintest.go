@@ -79,7 +79,7 @@ type device struct {
 var devices = []device{
 	{"cpu", &program.Limits{MaxBinding: 128 << 20, MaxBindings: 32, MaxInvocations: 1024, WorkgroupBytes: 32 << 10, MaxGroups: 65535, LoopLimit: 65535, Cpu: true}},
 	{"gpu", &program.Limits{MaxBinding: 2 << 30, MaxBindings: 1000, MaxInvocations: 1024, WorkgroupBytes: 48 << 10, MaxGroups: 65535}},
-	{"small gpu", &program.Limits{MaxBinding: 128 << 20, MaxBindings: 8, MaxInvocations: 256, WorkgroupBytes: 32 << 10, MaxGroups: 65535}},
+	{"small gpu", &program.Limits{MaxBinding: 128 << 20, MaxBindings: 8, MaxInvocations: 256, WorkgroupBytes: 16 << 10, MaxGroups: 65535}},
 }
 
 func encode(t *testing.T, a sdk.Architecture, f *File) {
