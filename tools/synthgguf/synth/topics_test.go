@@ -52,7 +52,7 @@ func TestTopics(t *testing.T) {
 	}
 }
 
-func dot(a, b code) (sum int) {
+func codeDot(a, b code) (sum int) {
 	for i := range a {
 		sum += int(a[i]) * int(b[i])
 	}
@@ -68,13 +68,13 @@ func TestOwnCodes(t *testing.T) {
 				if a == 3 || b == 3 {
 					continue
 				}
-				if d := dot(tt.own(a), tt.own(b)); d != 0 {
+				if d := codeDot(tt.own(a), tt.own(b)); d != 0 {
 					t.Fatalf("tokens %d and %d of one topic: have a product of %d, want 0", a, b, d)
 				}
 			}
 		}
 	}
-	if d := dot(tt.own(200), tt.own(200)); d != codeWidth {
+	if d := codeDot(tt.own(200), tt.own(200)); d != codeWidth {
 		t.Errorf("have %d of a code with itself, want %d", d, codeWidth)
 	}
 }
