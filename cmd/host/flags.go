@@ -65,6 +65,8 @@ func (e engineFlags) lookahead() int {
 // check refuses numbers that mean nothing.
 func (e engineFlags) check() error {
 	switch {
+	case e.Routing == "wait" && e.Lookahead != "auto" && e.Lookahead != "0":
+		return fmt.Errorf("--lookahead: have %s with --routing wait, want none: guesses are made where routing is on the GPU", e.Lookahead)
 	case e.Ctx < 0:
 		return fmt.Errorf("--ctx: have %d tokens, want 1 or more, or 0 for the default", e.Ctx)
 	case e.Chunk < 0:

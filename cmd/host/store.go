@@ -37,8 +37,8 @@ func defaultStore(name string) (string, error) {
 	return filepath.Join(root, name), nil
 }
 
-// findStore is the folder that a user means: the one at a path, or one of that name where
-// stores lie by default.
+// findStore is the folder that a user means: the one at a path, or where stores lie by default the one of that name, or the
+// only one whose name begins so (ingest puts a checksum behind a model's name).
 func findStore(name string) string {
 	if _, err := os.Stat(name); err == nil || strings.ContainsAny(name, `/\`) || !filepath.IsLocal(name) {
 		return name
@@ -47,9 +47,15 @@ func findStore(name string) string {
 		if _, err := os.Stat(dir); err == nil {
 			return dir
 		}
+		if all, err := filepath.Glob(globEscape.Replace(dir) + "-*"); err == nil && len(all) == 1 {
+			return all[0]
+		}
 	}
 	return name
 }
+
+// globEscape takes a name's own characters from a pattern.
+var globEscape = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`)
 
 type storeLsCmd struct {
 	JSON bool `name:"json" help:"As JSON."`

@@ -150,3 +150,24 @@ func TestStores(t *testing.T) {
 		t.Errorf("have %v, want the store gone", err)
 	}
 }
+
+// A store is found by the beginning of its name, if that is one store's alone.
+func TestFindStore(t *testing.T) {
+	root := t.TempDir()
+	t.Setenv(storesEnv, root)
+	for _, name := range []string{"tiny-12345678", "large-1", "large-2", "odd[x]-1"} {
+		if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"tiny": "tiny-12345678", "tiny-12345678": "tiny-12345678", "large-1": "large-1", "odd[x]": "odd[x]-1"} {
+		if have := findStore(name); have != filepath.Join(root, want) {
+			t.Errorf("%s: have %s, want %s", name, have, want)
+		}
+	}
+	for _, name := range []string{"large", "tin", "*", "nothing"} {
+		if have := findStore(name); have != name {
+			t.Errorf("%s: have %s, want it as it is", name, have)
+		}
+	}
+}
