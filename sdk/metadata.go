@@ -19,6 +19,7 @@ type Metadata struct {
 	values  map[string]*program.Value
 	tensors map[string]Tensor
 	reasons []string
+	failed  bool // a reader has: what it returned is no value of the file
 }
 
 // Tensor is one row of the file's tensor table.
@@ -60,7 +61,17 @@ func (m *Metadata) Has(key string) bool {
 }
 
 // Refuse remembers a reason why the file can't be run; it should name a key or tensor.
+// Where a reader has failed already it does nothing: what the caller looked at may be
+// the zero in place of a value, and one cause should give one reason.
 func (m *Metadata) Refuse(format string, args ...any) {
+	if !m.failed {
+		m.reasons = append(m.reasons, fmt.Sprintf(format, args...))
+	}
+}
+
+// unreadable is the reason of a reader that fails.
+func (m *Metadata) unreadable(format string, args ...any) {
+	m.failed = true
 	m.reasons = append(m.reasons, fmt.Sprintf(format, args...))
 }
 
@@ -80,13 +91,13 @@ func read[T any](m *Metadata, key string, want string, optional bool, convert fu
 	v, ok := m.values[full]
 	if !ok {
 		if !optional {
-			m.Refuse("key %s is missing: want %s", full, want)
+			m.unreadable("key %s is missing: want %s", full, want)
 		}
 		return zero, false
 	}
 	out, ok := convert(v)
 	if !ok {
-		m.Refuse("key %s: have %s, want %s", full, describe(v), want)
+		m.unreadable("key %s: have %s, want %s", full, describe(v), want)
 		return zero, false
 	}
 	return out, true
@@ -152,7 +163,7 @@ func (m *Metadata) Bools(key string, n int, def ...bool) []bool {
 func list[T any](m *Metadata, key, what string, n int, def []T, convert func(*program.Value) (T, bool)) []T {
 	full, want := m.arch+"."+key, fmt.Sprintf("%d %s, or one for all", n, what)
 	if n > maxList {
-		m.Refuse("key %s: want %d values, one a layer: have room for %d", full, n, maxList)
+		m.unreadable("key %s: want %d values, one a layer: have room for %d", full, n, maxList)
 	}
 	n = max(0, min(n, maxList))
 	fallback := make([]T, n)
@@ -162,7 +173,7 @@ func list[T any](m *Metadata, key, what string, n int, def []T, convert func(*pr
 	v, ok := m.values[full]
 	if !ok {
 		if len(def) == 0 {
-			m.Refuse("key %s is missing: want %s", full, want)
+			m.unreadable("key %s is missing: want %s", full, want)
 		}
 		return fallback
 	}
@@ -171,13 +182,13 @@ func list[T any](m *Metadata, key, what string, n int, def []T, convert func(*pr
 	}
 	values := v.GetArray().GetValues()
 	if blocks, _ := asInt(m.values[m.arch+".block_count"]); v.GetArray() == nil || len(values) != n && (len(values) < n || len(values) != blocks) {
-		m.Refuse("key %s: have %s, want %s", full, describe(v), want)
+		m.unreadable("key %s: have %s, want %s", full, describe(v), want)
 		return fallback
 	}
 	out := make([]T, n)
 	for i := range out {
 		if out[i], ok = convert(values[i]); !ok {
-			m.Refuse("key %s: have %s as value %d, want %s", full, describe(values[i]), i, want)
+			m.unreadable("key %s: have %s as value %d, want %s", full, describe(values[i]), i, want)
 			return fallback
 		}
 	}

@@ -84,6 +84,18 @@ func TestInts(t *testing.T) {
 	}
 }
 
+// A check of what could not be read gives no second reason, one before does.
+func TestRefuse(t *testing.T) {
+	m := NewMetadata(header(map[string]*program.Value{"a": text("x"), "b": integer(3)}))
+	m.Refuse("key lfm2moe.b: have %d, want 4", m.Int("b"))
+	m.Refuse("key lfm2moe.a: have %d, want 4", m.Int("a"))
+	m.Int("c")
+	const want = "key lfm2moe.b: have 3, want 4; key lfm2moe.a: have the string \"x\", want an integer from 0 to 2147483647; key lfm2moe.c is missing: want an integer from 0 to 2147483647"
+	if have := strings.ReplaceAll(fmt.Sprint(m.Err()), "\n", "; "); have != want {
+		t.Errorf("have %s\nwant %s", have, want)
+	}
+}
+
 // nothing is a family whose model has no weights.
 type nothing struct{ described }
 

@@ -37,6 +37,9 @@ With --trace alone, and no model, budgets are those of the expert pool. The exit
 
 // Validate fails where there is nothing to plan.
 func (c *planCmd) Validate() error {
+	if c.SVG != "" && sameFile(c.SVG, c.Trace) {
+		return fmt.Errorf("--svg: have %s, which is the trace, want another path", c.SVG)
+	}
 	if c.Trace == "" {
 		if c.SVG != "" {
 			return errors.New("--svg: have no --trace, want one to draw curves of")
@@ -72,8 +75,8 @@ func (c *planCmd) Run(a *app) error {
 		return err
 	}
 	if c.SVG != "" {
-		if err := os.WriteFile(c.SVG, r.svg(), 0o666); err != nil {
-			return fmt.Errorf("--svg: %w", err)
+		if err := writeOutput("--svg", c.SVG, r.svg()); err != nil {
+			return err
 		}
 	}
 	if c.JSON {
@@ -225,11 +228,13 @@ func (r *planReport) trace(path string) (*simulate.Demand, error) {
 	return d, nil
 }
 
+// maxLimit bounds the flags of limits, so that what is computed of them fits.
+const maxLimit = 1e9
+
 // limits are those of the flags, and where they say nothing those of --bench.
 func (c *planCmd) limits() (l simulate.Limits, err error) {
-	const most = 1e9
 	for name, x := range map[string]float64{"--disk-gbs": c.DiskGBs, "--upload-gbs": c.UploadGBs, "--token-ms": c.TokenMS} {
-		if !(x >= 0 && x <= most) {
+		if !(x >= 0 && x <= maxLimit) {
 			return l, fmt.Errorf("%s: have %v, want more than 0", name, x)
 		}
 	}

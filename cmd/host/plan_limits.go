@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/sluicehost/sluice/core/gpu"
@@ -25,10 +24,13 @@ func typicalLimits(l gpu.Limits) gpu.Limits {
 	return l
 }
 
+// maxBenchFile is how long what host bench --json prints may be, in bytes.
+const maxBenchFile = 16 << 20
+
 // benchLimits are what a host bench --json measured while it made tokens: the time of a token less what it waited for
 // experts, and the bytes of experts for each second of that wait, uploads included.
 func benchLimits(path string) (l simulate.Limits, err error) {
-	data, err := os.ReadFile(path)
+	data, err := readLimited(path, maxBenchFile)
 	if err != nil {
 		return l, fmt.Errorf("--bench: %w", err)
 	}
@@ -48,7 +50,7 @@ func benchLimits(path string) (l simulate.Limits, err error) {
 			token = each
 		}
 	}
-	if b.Decode < 1 || !(token > 0) {
+	if b.Decode < 1 || !(token > 0 && token <= maxLimit/1e3) || bytes < 0 || !(wait >= 0) {
 		return l, fmt.Errorf("--bench: %s: have no time of tokens, want what host bench --json prints", path)
 	}
 	l.Token = time.Duration(token * float64(time.Second))

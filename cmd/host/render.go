@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -36,9 +35,9 @@ type renderLine struct {
 	ID      json.RawMessage   `json:"id"`
 	Context json.RawMessage   `json:"context"`
 	Tokens  map[string]string `json:"tokens"`
-	Name    any               `json:"name"`
-	Text    any               `json:"text"`
-	Error   any               `json:"error"`
+	Name    json.RawMessage   `json:"name"`
+	Text    json.RawMessage   `json:"text"`
+	Error   json.RawMessage   `json:"error"`
 }
 
 // rendered is a line of output.
@@ -156,13 +155,9 @@ var errNoTemplate = errors.New("have no chat template, neither in the file nor i
 const maxTemplateFile = 1 << 20
 
 func readTemplate(path string) (string, error) {
-	info, err := os.Stat(path)
+	b, err := readLimited(path, maxTemplateFile)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("--template: %w", err)
 	}
-	if info.Size() > maxTemplateFile {
-		return "", fmt.Errorf("%s: have %d bytes, want a template of at most %d", path, info.Size(), maxTemplateFile)
-	}
-	b, err := os.ReadFile(path)
-	return string(b), err
+	return string(b), nil
 }

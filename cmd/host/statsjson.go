@@ -145,9 +145,9 @@ func (f statsFlag) open(a *app) (*statsFile, error) {
 	case "-":
 		return &statsFile{Writer: a.out}, nil
 	}
-	file, err := os.Create(f.StatsJSON)
+	file, err := createOutput("--stats-json", f.StatsJSON)
 	if err != nil {
-		return nil, fmt.Errorf("--stats-json: %w", err)
+		return nil, err
 	}
 	return &statsFile{file, file}, nil
 }

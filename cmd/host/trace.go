@@ -31,9 +31,9 @@ func (f traceFlag) load(a *app, m modelFlags, r registryFlags, e engineFlags, o 
 	if f.Trace == "" {
 		return a.load(m, r, e, o)
 	}
-	file, err := os.Create(f.Trace)
+	file, err := createOutput("--trace", f.Trace)
 	if err != nil {
-		return nil, fmt.Errorf("--trace: %w", err)
+		return nil, err
 	}
 	x := &recorder{file: file}
 	o.Routed = func(layer, pos int, picks []int) { x.writer.Add(layer, pos, picks) }

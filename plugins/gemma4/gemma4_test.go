@@ -154,7 +154,7 @@ func TestRefusals(t *testing.T) {
 		"too many layers":    {func(f *plugintest.File) { f.Set("gemma4.block_count", 1<<20) }, "key gemma4.attention.head_count: want 1048576 values"},
 		"odd rotations":      {func(f *plugintest.File) { f.Set("gemma4.rope.dimension_count", 63) }, "rope: have 63 rotated dims"},
 		"too many rotated":   {func(f *plugintest.File) { f.Set("gemma4.rope.dimension_count_swa", 128) }, "have 4 heads, 2 KV heads, head size 64, 128 rotated dims"},
-		"KV heads":           {func(f *plugintest.File) { f.Set("gemma4.attention.head_count_kv", 3) }, "tensors blk.0.attn_q.weight, blk.0.attn_k.weight, blk.0.attn_v.weight: have 512 rows in all, want 640"},
+		"KV heads":           {func(f *plugintest.File) { f.Set("gemma4.attention.head_count_kv", 3) }, "tensors blk.0.attn_q.weight, blk.0.attn_k.weight, blk.0.attn_v.weight: have shapes [256, 256], [256, 128], [256, 128], want 640 rows in all"},
 		"too many experts":   {func(f *plugintest.File) { f.Set("gemma4.expert_count", 513) }, "513 experts"},
 		"other architecture": {func(f *plugintest.File) { f.Set("general.architecture", "gemma3") }, `have "gemma3"`},
 	})

@@ -73,6 +73,9 @@ func (l *Layer) Attention(qkv *Value, a Attention) *Value {
 		l.fail("blk.%d: attention: have %d values of q | k | v, want %d", l.number, qkv.width, a.row())
 		return y
 	}
+	if a.Window >= int(l.source.model().GetContext()) {
+		a.Window = 0 // every position is seen: a cache like any other will do
+	}
 	qkv = l.plain(qkv)
 	k, v := l.cache("k_cache", a), l.cache("v_cache", a)
 	l.emit(l.heads(a, qkv, q, k, v))

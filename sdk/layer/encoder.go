@@ -8,6 +8,7 @@ package layer
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sluicehost/sluice/sdk/program"
 )
@@ -83,11 +84,12 @@ func run(s source, limits *program.Limits, kvF32 bool, encode func(*Encoder)) (*
 // many reports whether this run writes the forms for several tokens at once.
 func (e *Encoder) many() bool { return e.regime.max != 1 }
 
-// fail remembers an error; the author's Encode goes on with placeholder values.
+// fail remembers an error, once; the author's Encode goes on with placeholder values.
 func (e *Encoder) fail(format string, args ...any) {
 	const enough = 20
-	if len(e.errs) < enough {
-		e.errs = append(e.errs, fmt.Errorf(format, args...))
+	err := fmt.Errorf(format, args...)
+	if len(e.errs) < enough && !slices.ContainsFunc(e.errs, func(x error) bool { return x.Error() == err.Error() }) {
+		e.errs = append(e.errs, err)
 	}
 }
 

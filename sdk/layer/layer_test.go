@@ -1,6 +1,9 @@
 package layer_test
 
 import (
+	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -251,8 +254,9 @@ func TestErrors(t *testing.T) {
 		"no head":       {func(e *layer.Encoder) { e.Embed("embd", 1) }, "without Logits"},
 		"no experts":    {func(e *layer.Encoder) { e.Logits(e.Embed("embd", 1), "embd") }, "no layer has routed experts"},
 		"absent tensor": {func(e *layer.Encoder) { l := e.Layer(0); finish(e, l.Linear(e.Embed("embd", 1), 64, "x")) }, "tensor blk.0.x is missing"},
-		"rows":          {func(e *layer.Encoder) { l := e.Layer(0); finish(e, l.Linear(e.Embed("embd", 1), 100, "a")) }, "blk.0.a: have 64 rows in all, want 100"},
+		"rows":          {func(e *layer.Encoder) { l := e.Layer(0); finish(e, l.Linear(e.Embed("embd", 1), 100, "a")) }, "tensor blk.0.a: have shape [64, 64], want [64, 100]"},
 		"too many rows": {func(e *layer.Encoder) { l := e.Layer(0); finish(e, l.Linear(e.Embed("embd", 1), 32, "a")) }, "tensor blk.0.a: have shape [64, 64], want [64, 32]"},
+		"stacked rows":  {func(e *layer.Encoder) { l := e.Layer(0); finish(e, l.Linear(e.Embed("embd", 1), 100, "a", "b")) }, "tensors blk.0.a, blk.0.b: have shapes [64, 64], [64, 32], want 100 rows in all"},
 		"vector":        {func(e *layer.Encoder) { l := e.Layer(0); finish(e, l.RMSNorm(e.Embed("embd", 1), "router", 1)) }, "tensor blk.0.router: have shape [64, 4], want 64 values"},
 		"embedding":     {func(e *layer.Encoder) { finish(e, e.Embed("blk.0.a", 1)) }, "tensor blk.0.a: have shape [64, 64], want [64, 96]"},
 		"latent sizes": {func(e *layer.Encoder) {
@@ -309,6 +313,39 @@ func TestErrors(t *testing.T) {
 				t.Errorf("have error %v, want one with %q", err, test.want)
 			}
 		})
+	}
+}
+
+// One cause is one error: a wrong key is named once, not for each layer and regime, and what follows from it isn't named.
+func TestOneError(t *testing.T) {
+	p := facts()
+	p.Model.TopK = 5
+	err := layer.Plan(file().Header(), p, func(e *layer.Encoder) {
+		x := e.Embed("embd", 1)
+		for i := range 2 {
+			l := e.Layer(i)
+			x = l.Add(x, l.Experts(x, router, routed))
+		}
+		e.Logits(e.FinalNorm(x, 1e-5, "final"), "embd")
+	})
+	if have := strings.Split(fmt.Sprint(err), "\n"); len(have) != 1 || !strings.Contains(have[0], "key test.expert_used_count: have 5") {
+		t.Errorf("have %q, want one error", have)
+	}
+}
+
+// A window over the whole context is none: its cache is no ring.
+func TestWideWindow(t *testing.T) {
+	for window, class := range map[int]program.Class{127: program.Class_RING, 128: program.Class_KV, math.MaxInt32: program.Class_KV} {
+		p := encode(t, func(e *layer.Encoder) {
+			l, x := e.Layer(0), e.Embed("embd", 1)
+			l.Attention(l.Linear(x, 64, "a"), layer.Attention{Heads: 2, KVHeads: 1, HeadDim: 16, QNorm: "q_norm", KNorm: "k_norm", Scale: 1,
+				Rope: e.RopeTable("r", 16, 1e4, ""), Window: window})
+			finish(e, l.Add(x, l.FFN(x, dense)))
+		})
+		i := slices.IndexFunc(p.Buffers, func(b *program.Buffer) bool { return b.Name == "blk.0.k_cache" })
+		if have := p.Buffers[i].Class; have != class {
+			t.Errorf("window %d of 128: have class %v, want %v", window, have, class)
+		}
 	}
 }
 

@@ -138,7 +138,7 @@ func TestMoERefusals(t *testing.T) {
 		change func(*program.Model, *layer.Router, *layer.GatedFFN)
 		want   string
 	}{
-		"experts":         {func(m *program.Model, _ *layer.Router, _ *layer.GatedFFN) { m.Experts = 513 }, "blk.1: key test.expert_count: have 513 experts, want 1 to 512"},
+		"experts":         {func(m *program.Model, _ *layer.Router, _ *layer.GatedFFN) { m.Experts = 513 }, "key test.expert_count: have 513 experts, want 1 to 512"},
 		"no experts":      {func(m *program.Model, _ *layer.Router, _ *layer.GatedFFN) { m.Experts = 0 }, "key test.expert_count: have 0"},
 		"top k":           {func(m *program.Model, _ *layer.Router, _ *layer.GatedFFN) { m.TopK = 5 }, "key test.expert_used_count: have 5 of 4 experts, want 1 to 4"},
 		"large top k":     {func(m *program.Model, _ *layer.Router, _ *layer.GatedFFN) { m.Experts, m.TopK = 64, 33 }, "have 33 of 64 experts, want 1 to 32"},
@@ -172,10 +172,10 @@ func TestMoERefusals(t *testing.T) {
 // A dense block refuses as the experts do.
 func TestFFNRefusals(t *testing.T) {
 	for want, f := range map[string]layer.GatedFFN{
-		"feed-forward: have a width of -1":                 {Gate: "dense_gate", Up: "dense_up", Down: "dense_down", FF: -1},
-		"tensor blk.0.none is missing, and so is blk.0.no": {Gate: "none", GateUp: "no", Down: "dense_down", FF: ff},
-		"tensor blk.0.no is missing":                       {GateUp: "no", Down: "dense_down", FF: ff},
-		"blk.0.dense_gate: have 32 rows in all, want 64":   {GateUp: "dense_gate", Down: "dense_down", FF: ff},
+		"feed-forward: have a width of -1":                     {Gate: "dense_gate", Up: "dense_up", Down: "dense_down", FF: -1},
+		"tensor blk.0.none is missing, and so is blk.0.no":     {Gate: "none", GateUp: "no", Down: "dense_down", FF: ff},
+		"tensor blk.0.no is missing":                           {GateUp: "no", Down: "dense_down", FF: ff},
+		"blk.0.dense_gate: have shape [64, 32], want [64, 64]": {GateUp: "dense_gate", Down: "dense_down", FF: ff},
 	} {
 		err := layer.Plan(file().Header(), facts(), func(e *layer.Encoder) { finish(e, e.Layer(0).FFN(e.Embed("embd", 1), f)) })
 		if err == nil || !strings.Contains(err.Error(), want) {

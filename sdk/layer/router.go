@@ -83,20 +83,19 @@ func (l *Layer) checkRouter(r Router) bool {
 	e, k := int(l.source.model().GetExperts()), int(l.source.model().GetTopK())
 	switch {
 	case e < 1 || e > maxExperts:
-		l.fail("blk.%d: key %s_count: have %d experts, want 1 to %d", l.number, key, e, maxExperts)
+		l.fail("key %s_count: have %d experts, want 1 to %d", key, e, maxExperts)
 	case k < 1 || k > min(e, maxTopK):
-		l.fail("blk.%d: key %s_used_count: have %d of %d experts, want 1 to %d", l.number, key, k, e, min(e, maxTopK))
+		l.fail("key %s_used_count: have %d of %d experts, want 1 to %d", key, k, e, min(e, maxTopK))
 	case !(r.InputScale >= 0) || math.IsInf(r.InputScale, 0):
 		l.fail("blk.%d: router: have an input scale of %v, want one above 0, or 0 for none", l.number, r.InputScale)
 	case r.Groups <= 1:
 		return true
 	case e%r.Groups != 0 || e/r.Groups < 2:
-		l.fail("blk.%d: key %s_group_count: have %d groups of %d experts, want equal groups of 2 or more", l.number, key, r.Groups, e)
+		l.fail("key %s_group_count: have %d groups of %d experts, want equal groups of 2 or more", key, r.Groups, e)
 	case r.GroupsUsed < 1 || r.GroupsUsed > r.Groups:
-		l.fail("blk.%d: key %s_group_used_count: have %d of %d groups, want 1 to %d", l.number, key, r.GroupsUsed, r.Groups, r.Groups)
+		l.fail("key %s_group_used_count: have %d of %d groups, want 1 to %d", key, r.GroupsUsed, r.Groups, r.Groups)
 	case k > e/r.Groups*r.GroupsUsed:
-		l.fail("blk.%d: key %s_used_count: have %d experts a token, want at most the %d of %d groups (key %s_group_used_count)",
-			l.number, key, k, e/r.Groups*r.GroupsUsed, r.GroupsUsed, key)
+		l.fail("key %s_used_count: have %d experts a token, want at most the %d of %d groups (key %s_group_used_count)", key, k, e/r.Groups*r.GroupsUsed, r.GroupsUsed, key)
 	default:
 		return true
 	}

@@ -21,7 +21,9 @@ func (e *Encoder) open(kind program.Kind, layer int) {
 func (e *Encoder) openHead() {
 	n := len(e.flow)
 	if n < 2 { // at most a trunk without routing
-		e.fail("no layer has routed experts: this host runs mixture-of-experts models only")
+		if len(e.errs) == 0 { // else that is why
+			e.fail("no layer has routed experts: this host runs mixture-of-experts models only")
+		}
 		return
 	}
 	if e.flow[n-1].kind == program.Kind_TRUNK {

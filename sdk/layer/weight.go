@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -22,27 +23,32 @@ func (m *matrix) band(i int) *program.Binding {
 
 // matrix asks for tensors of cols values a row, rows in all, stacked; one of one dim is a row.
 func (e *Encoder) matrix(cols, rows int, names ...string) *matrix {
-	have := 0
-	for _, name := range names {
+	want := fmt.Sprintf("[%d, %d]", cols, rows)
+	if len(names) > 1 {
+		want = fmt.Sprintf("[%d, …]", cols)
+	}
+	have, shapes := uint64(0), make([]string, len(names))
+	for i, name := range names {
 		t := e.source.tensor(name)
 		switch {
 		case t == nil:
-			e.fail("tensor %s is missing: want [%d, …]", name, cols)
+			e.fail("tensor %s is missing: want %s", name, want)
 			return nil
 		case len(t.Dims) < 1 || len(t.Dims) > 2 || t.Dims[0] != uint64(cols):
-			e.fail("tensor %s: have shape %s, want [%d, …]", name, shapeOf(t), cols)
+			e.fail("tensor %s: have shape %s, want %s", name, shapeOf(t), want)
 			return nil
-		case rowsOf(t) > uint64(rows-have):
-			e.fail("tensor %s: have shape %s, want [%d, %d]", name, shapeOf(t), cols, rows-have)
-			return nil
-		}
-		have += int(rowsOf(t))
-		if !e.matrixType(t) {
+		case !e.matrixType(t):
 			return nil
 		}
+		have, shapes[i] = have+rowsOf(t), shapeOf(t)
 	}
-	if have != rows {
-		e.fail("tensors %s: have %d rows in all, want %d", strings.Join(names, ", "), have, rows)
+	switch {
+	case have == uint64(rows):
+	case len(names) == 1:
+		e.fail("tensor %s: have shape %s, want %s", names[0], shapes[0], want)
+		return nil
+	default: // any of them may be the wrong one
+		e.fail("tensors %s: have shapes %s, want %d rows in all", strings.Join(names, ", "), strings.Join(shapes, ", "), rows)
 		return nil
 	}
 	i, placed, err := e.source.weight(&program.Weight{Name: stackName(names), Tensors: names, Use: program.Use_MATRIX})

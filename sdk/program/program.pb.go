@@ -1792,7 +1792,7 @@ func (x *Program) GetTileRows() uint32 {
 }
 
 // Buffer holds fixed + per_row·T + per_out·O + (per_pos + per_row_pos·T)·ceil(P/pos_div) elements, where T is the chunk
-// length, O the output rows and P the context length (for a RING: window + chunk).
+// length, O the output rows and P the context length (for a RING: window + chunk where that is less).
 type Buffer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`

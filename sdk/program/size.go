@@ -25,8 +25,8 @@ func (e Elem) Bytes() uint64 {
 
 // BufferBytes is the size of b in bytes, a multiple of 4, for a chunk of that
 // many rows, outs output rows and a context of that many positions. (A RING's
-// positions are window + chunk, whatever the context.) It fails where the size
-// overflows.
+// positions are window + chunk, or the context where that is less.) It fails
+// where the size overflows.
 func BufferBytes(b *Buffer, chunk, outs, context uint64) (uint64, error) {
 	n, err := BufferElems(b, chunk, outs, context)
 	if err != nil {
@@ -45,6 +45,9 @@ func BufferElems(b *Buffer, chunk, outs, context uint64) (uint64, error) {
 	var carry uint64
 	if b.GetClass() == Class_RING {
 		positions, carry = bits.Add64(uint64(b.GetWindow()), chunk, 0)
+		if carry != 0 || positions > context { // no position comes around
+			positions, carry = context, 0
+		}
 	}
 	blocks := ceilDiv(positions, uint64(b.GetPosDiv()))
 	perBlock, carryRows := mulAdd(b.GetPerRowPos(), chunk, b.GetPerPos())

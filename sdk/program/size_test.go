@@ -24,7 +24,9 @@ func TestBufferBytes(t *testing.T) {
 		"rows overflow":        {&Buffer{PerRowPos: 1 << 40}, 1 << 40, 1, 1, 0, "overflows"},
 		"sum overflows":        {&Buffer{Fixed: math.MaxUint64, PerRow: 1}, 1, 1, 1, 0, "overflows"},
 		"bytes overflow":       {&Buffer{Fixed: math.MaxUint64 / 2}, 1, 1, 1, 0, "overflows"},
-		"window overflows":     {&Buffer{Class: Class_RING, PerPos: 1, Window: 1}, math.MaxUint64, 1, 1, 0, "overflows"},
+		"ring of everything":   {&Buffer{Class: Class_RING, PerPos: 8, Window: 50}, 10, 2, 60, 4 * 8 * 60, ""},
+		"ring over everything": {&Buffer{Class: Class_RING, PerPos: 8, Window: math.MaxUint32}, 10, 2, 59, 4 * 8 * 59, ""},
+		"ring overflows":       {&Buffer{Class: Class_RING, PerPos: 1, Window: 1}, math.MaxUint64, 1, 7, 4 * 7, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have, err := BufferBytes(c.buffer, c.chunk, c.outs, c.context)

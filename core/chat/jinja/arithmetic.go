@@ -102,6 +102,9 @@ func multiply(r *run, a arguments) (engine.Value, error) {
 	n = max(n, 0)
 	if x.IsList() {
 		items := x.AsList().Items
+		if len(items) == 0 {
+			n = 0
+		}
 		if err := r.spend(valueSize * len(items) * n); err != nil {
 			return undefined, err
 		}

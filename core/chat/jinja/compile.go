@@ -11,10 +11,11 @@ import (
 // What a template may be. Real ones have some 20 KB, a dozen brackets inside
 // one another and chains of twenty operations.
 const (
-	maxSource  = 1 << 20 // bytes
-	maxNesting = 100     // brackets, expressions or statements inside one another
-	maxDepth   = 1000    // operations one after the other in an expression
-	maxCode    = 8 << 20 // bytes of what the template becomes
+	maxSource  = 1 << 20     // bytes
+	maxNesting = 100         // brackets, expressions or statements inside one another
+	maxDepth   = 1000        // operations one after the other in an expression
+	maxCode    = 8 << 20     // bytes of what the template becomes
+	maxMade    = 8 * maxCode // bytes of expressions made on the way, each within the next
 )
 
 // compiler turns a template into the engine's language: see code.
@@ -28,6 +29,7 @@ type compiler struct {
 	scopes    []*scope
 	count     int
 	depth     int // of statements
+	made      int // bytes of expressions
 }
 
 // scope is a loop, a macro or the template itself.
@@ -62,7 +64,8 @@ func compile(source string) (t *Template, err error) {
 		p := c.expr(c.parts[c.pos])
 		p.fail("unexpected %s", p.peek())
 	}
-	compiled, err := engine.Compile(string(c.out))
+	// A newline behind a statement goes. The engine looks for it up to the next text, however far that is.
+	compiled, err := engine.Compile(strings.ReplaceAll(string(c.out), "%}", "%}\n"))
 	if err != nil {
 		return nil, fmt.Errorf("BUG: the engine refuses what we made of the template: %w", err)
 	}
@@ -96,6 +99,15 @@ func (c *compiler) constant(v engine.Value) code {
 	c.constants[k.text] = v
 	c.known[key] = k
 	return k
+}
+
+// length is the constant of how long code is.
+func (c *compiler) length(code ...string) code {
+	n := 0
+	for _, part := range code {
+		n += len(part)
+	}
+	return c.constant(engine.NewInt(int64(n)))
 }
 
 // ident is the engine's name for a name of the template.

@@ -169,7 +169,11 @@ var globals = map[string]function{
 		if err != nil {
 			return undefined, err
 		}
-		return r.text(strftime(r.now, plain(s)))
+		text := strftime(r.now, plain(s))
+		if hasMarks(s) {
+			text = mark(text)
+		}
+		return r.text(text)
 	},
 }
 

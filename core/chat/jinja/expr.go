@@ -101,6 +101,9 @@ func (p *exprParser) make(parts ...any) code {
 	if c.depth++; c.depth > maxDepth || size > maxCode {
 		p.fail("have an expression of more than %d operations or %d bytes", maxDepth, maxCode)
 	}
+	if p.made += size; p.made > maxMade {
+		p.fail("have expressions that become more than %d bytes of code", maxMade)
+	}
 	var b strings.Builder
 	b.Grow(size)
 	for _, part := range parts {
@@ -175,7 +178,7 @@ func (p *exprParser) list(one func() code) code {
 		}
 		parts = append(parts, ",", one())
 	}
-	return p.make(append(parts, "]")...)
+	return p.apply(p.make(append(parts, "]")...), "f_list")
 }
 
 func (p *exprParser) or() code {
@@ -304,11 +307,11 @@ func (p *exprParser) primary() code {
 		}
 		return p.variable(t.text)
 	case t.kind == stringToken:
-		text := t.text
+		texts := []string{t.text}
 		for p.peek().kind == stringToken {
-			text += p.next().text
+			texts = append(texts, p.next().text)
 		}
-		return p.constant(engine.NewString(text))
+		return p.constant(engine.NewString(strings.Join(texts, "")))
 	case t.kind == intToken:
 		n, err := strconv.ParseInt(t.text, 0, 64)
 		if err != nil {
@@ -355,7 +358,7 @@ func (p *exprParser) items(end string) code {
 		}
 		parts = append(parts, p.expression())
 	}
-	return p.make(append(parts, "]")...)
+	return p.apply(p.make(append(parts, "]")...), "f_list")
 }
 
 func (p *exprParser) dict() code {

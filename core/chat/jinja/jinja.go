@@ -120,14 +120,39 @@ type function func(r *run, a arguments) (engine.Value, error)
 // callable makes a function known to the engine; each call is a step.
 func (r *run) callable(name string, f function) engine.Value {
 	return engine.NewCallable(name, func(args []engine.Value, named map[string]engine.Value) (engine.Value, error) {
-		if err := r.work(64); err != nil {
-			return engine.Undefined(), err
-		}
 		if r.steps++; r.steps > maxSteps {
 			return engine.Undefined(), fmt.Errorf("have more than %d operations, want fewer", maxSteps)
 		}
-		return f(r, arguments{args, named})
+		return r.apply(f, arguments{args, named})
 	})
+}
+
+// apply calls a function. That it looks at all of each argument is noted here.
+func (r *run) apply(f function, a arguments) (engine.Value, error) {
+	n := 64
+	for _, v := range a.list {
+		n += extent(v)
+	}
+	for _, v := range a.named {
+		n += extent(v)
+	}
+	if err := r.work(n); err != nil {
+		return undefined, err
+	}
+	return f(r, a)
+}
+
+// extent is about how many bytes one look at all of a value takes, less what lies in a list or dict.
+func extent(v engine.Value) int {
+	switch {
+	case v.IsString():
+		return len(v.AsString())
+	case v.IsList():
+		return valueSize * v.AsList().Len()
+	case v.IsDict():
+		return valueSize * v.AsDict().Len()
+	}
+	return valueSize
 }
 
 // work notes that about n bytes are looked at, and now and then looks at the time.

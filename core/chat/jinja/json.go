@@ -149,7 +149,7 @@ func (w *jsonWriter) write(v engine.Value, depth int) error {
 	if depth > maxValueDepth {
 		return errDeep
 	}
-	if err := w.spend(8); err != nil {
+	if err := w.spend(8 + len(w.item) + len(w.key)); err != nil {
 		return err
 	}
 	switch {

@@ -68,8 +68,11 @@ func strip(left, right bool) function {
 			if err != nil {
 				return undefined, err
 			}
-			set = plain(set)
-			cut = func(c rune) bool { return strings.ContainsRune(set, c) }
+			in := map[rune]bool{}
+			for _, c := range plain(set) {
+				in[c] = true
+			}
+			cut = func(c rune) bool { return in[c] }
 		}
 		rs := runes(s)
 		from, to := 0, len(rs)

@@ -12,7 +12,7 @@ import (
 // f_…, filters as f_filter_…, tests as t_…, functions as v_….
 var library = func() map[string]function {
 	m := map[string]function{
-		"f_out": output, "f_step": step, "f_enter": enter, "f_leave": leave,
+		"f_out": output, "f_step": step, "f_weigh": weigh, "f_enter": enter, "f_leave": leave, "f_list": list,
 		"f_attr": attribute, "f_item": item, "f_slice": slice, "f_call": call, "f_callable": callable, "f_iter": iterate, "f_unpack": unpack,
 		"f_dict": makeDict, "f_namespace": checkNamespace,
 		"f_add": add, "f_sub": arithmetic('-'), "f_mul": multiply, "f_div": divide, "f_floordiv": arithmetic('/'), "f_mod": modulo, "f_pow": power,
@@ -45,14 +45,23 @@ func output(r *run, a arguments) (engine.Value, error) {
 
 var empty = engine.NewString("")
 
-// step is a turn of a loop; being called is all that it does.
-func step(*run, arguments) (engine.Value, error) { return empty, nil }
+// step begins a turn of a loop, or a block that is called. Its input is how long the
+// code is that now runs: much of that may be names, which call nothing of ours.
+func step(r *run, a arguments) (engine.Value, error) {
+	return empty, r.work(int(a.input().AsInt()))
+}
 
-func enter(r *run, _ arguments) (engine.Value, error) {
+// weigh gives its input, an expression's value, and notes how long the expression is.
+func weigh(r *run, a arguments) (engine.Value, error) {
+	return a.input(), r.work(int(a.list[1].AsInt()))
+}
+
+// enter is step for a macro.
+func enter(r *run, a arguments) (engine.Value, error) {
 	if r.calls++; r.calls > maxCalls {
 		return undefined, fmt.Errorf("have more than %d macros inside one another", maxCalls)
 	}
-	return empty, nil
+	return step(r, a)
 }
 
 func leave(r *run, _ arguments) (engine.Value, error) {
@@ -247,6 +256,11 @@ func checkNamespace(r *run, a arguments) (engine.Value, error) {
 		return undefined, errors.New("cannot assign attribute on non-namespace object")
 	}
 	return empty, nil
+}
+
+// list is a list that the template writes out.
+func list(r *run, a arguments) (engine.Value, error) {
+	return a.input(), r.spend(valueSize * a.input().AsList().Len())
 }
 
 func concat(r *run, a arguments) (engine.Value, error) {

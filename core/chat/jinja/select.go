@@ -25,6 +25,9 @@ func (r *run) path(v engine.Value, path string) (engine.Value, error) {
 		if n, err := strconv.Atoi(name); err == nil {
 			key = engine.NewInt(int64(n))
 		}
+		if err := r.work(64 + len(name)); err != nil {
+			return undefined, err
+		}
 		next, err := item(r, arguments{list: []engine.Value{v, key, engine.NewString(path)}})
 		if err != nil {
 			return undefined, err
@@ -175,15 +178,12 @@ func mapFilter(r *run, a arguments) (engine.Value, error) {
 	}
 	out := make([]engine.Value, len(items))
 	for i, v := range items {
-		if err := r.work(64); err != nil {
-			return undefined, err
-		}
 		if ok {
 			if out[i], err = r.attrOf(v, attr); out[i].IsUndefined() {
 				out[i] = a.arg(len(a.list), "default", undefined)
 			}
 		} else {
-			out[i], err = f(r, arguments{append([]engine.Value{v}, a.list[2:]...), a.named})
+			out[i], err = r.apply(f, arguments{append([]engine.Value{v}, a.list[2:]...), a.named})
 		}
 		if err != nil {
 			return undefined, err
@@ -221,7 +221,7 @@ func selectFilter(byAttr, want bool) function {
 				return undefined, fmt.Errorf("no test named %q", plain(name))
 			}
 			test = func(v engine.Value, args []engine.Value) (bool, error) {
-				ok, err := f(r, arguments{append([]engine.Value{v}, args...), nil})
+				ok, err := r.apply(f, arguments{append([]engine.Value{v}, args...), nil})
 				return ok.IsTruthy(), err
 			}
 		}

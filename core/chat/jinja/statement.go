@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"slices"
+	"strings"
 
 	engine "github.com/ardanlabs/jinja"
 )
@@ -102,7 +103,8 @@ func (c *compiler) forStatement(e *exprParser) {
 	cond := ""
 	if e.skip(nameToken, "if") {
 		e.renamed = unpacked
-		cond = " if " + e.expression().text
+		c := e.expression()
+		cond = " if " + e.apply(c, "f_weigh", e.length(c.text)).text
 	}
 	if e.peek().is(nameToken, "recursive") {
 		e.fail("have a recursive loop, want one that is not")
@@ -113,15 +115,15 @@ func (c *compiler) forStatement(e *exprParser) {
 	var after *exprParser
 	var word string
 	body := c.inScope(s, func() { after, word = c.block(e, "else", "endfor") })
-	var kept, reset string
+	var kept, reset strings.Builder
 	for _, name := range sorted(s.names) {
 		if !slices.Contains(names, name) {
 			k := c.fresh()
-			kept += "{%set " + k + "=" + c.ident(name) + "%}"
-			reset += "{%set " + c.ident(name) + "=" + k + "%}"
+			kept.WriteString("{%set " + k + "=" + c.ident(name) + "%}")
+			reset.WriteString("{%set " + c.ident(name) + "=" + k + "%}")
 		}
 	}
-	c.write(kept, "{%for ", item, " in ", iter, cond, "%}{{k_step|f_step}}", reset)
+	c.write(kept.String(), "{%for ", item, " in ", iter, cond, "%}{{", c.length(body, reset.String()), "|f_step}}", reset.String())
 	for _, name := range names {
 		if v, ok := unpacked[name]; ok {
 			c.write("{%set ", c.ident(name), "=", v, "%}")
@@ -186,33 +188,32 @@ func (c *compiler) store(e *exprParser, names []string, attr string, v code) {
 func (c *compiler) macro(e *exprParser) {
 	name := c.assign(e.asciiName())
 	e.expect("(")
-	var params, defaults string
+	var params []string
+	var defaults strings.Builder
 	for n := 0; !e.skip(operatorToken, ")"); n++ {
 		if n > 0 {
 			e.expect(",")
-			params += ","
 		}
 		param := "v_" + e.asciiName()
-		params += param
+		params = append(params, param)
 		if e.skip(operatorToken, "=") {
-			defaults += "{%if " + param + "|t_undefined%}{%set " + param + "=" + e.expression().text + "%}{%endif%}"
+			defaults.WriteString("{%if " + param + "|t_undefined%}{%set " + param + "=" + e.expression().text + "%}{%endif%}")
 		}
 	}
 	e.end()
 	body := c.inScope(&scope{names: map[string]bool{}}, func() { c.block(e, "endmacro") })
-	c.write("{%macro ", name, "(", params, ")%}{{k_step|f_enter}}", defaults, body, "{{k_step|f_leave}}{%endmacro%}")
+	c.write("{%macro ", name, "(", strings.Join(params, ","), ")%}{{", c.length(defaults.String(), body), "|f_enter}}", defaults.String(), body, "{{k_leave|f_leave}}{%endmacro%}")
 }
 
 // callBlock gives a macro its body as caller.
 func (c *compiler) callBlock(e *exprParser) {
-	var params string
+	var params []string
 	if e.skip(operatorToken, "(") {
 		for n := 0; !e.skip(operatorToken, ")"); n++ {
 			if n > 0 {
 				e.expect(",")
-				params += ","
 			}
-			params += "v_" + e.asciiName()
+			params = append(params, "v_"+e.asciiName())
 		}
 	}
 	from := e.pos
@@ -222,7 +223,7 @@ func (c *compiler) callBlock(e *exprParser) {
 	args := e.make(e.arguments(false)...)
 	e.end()
 	body := c.inScope(&scope{names: map[string]bool{}}, func() { c.block(e, "endcall") })
-	c.write("{{", fn, "|f_callable(", src, ")}}{%call(", params, ") ", fn, "(", args, ")%}", body, "{%endcall%}")
+	c.write("{{", fn, "|f_callable(", src, ")}}{%call(", strings.Join(params, ","), ") ", fn, "(", args, ")%}{{", c.length(body), "|f_step}}", body, "{%endcall%}")
 }
 
 func (c *compiler) filterBlock(e *exprParser) {
@@ -232,18 +233,18 @@ func (c *compiler) filterBlock(e *exprParser) {
 
 // with assigns names for the length of a block.
 func (c *compiler) with(e *exprParser) {
-	var set, restore string
+	var set, restore strings.Builder
 	for e.peek().kind != endToken {
-		if set != "" {
+		if set.Len() > 0 {
 			e.expect(",")
 		}
 		name := e.name()
 		e.expect("=")
 		kept, id := c.fresh(), c.assign(name)
-		set += "{%set " + kept + "=" + id + "%}{%set " + id + "=" + e.expression().text + "%}"
-		restore += "{%set " + id + "=" + kept + "%}"
+		set.WriteString("{%set " + kept + "=" + id + "%}{%set " + id + "=" + e.expression().text + "%}")
+		restore.WriteString("{%set " + id + "=" + kept + "%}")
 	}
-	c.write(set)
+	c.write(set.String())
 	c.block(e, "endwith")
-	c.write(restore)
+	c.write(restore.String())
 }

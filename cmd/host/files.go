@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// readLimited reads a file of at most so many bytes. It reads no more of one that is longer, for
+// the path may be that of a device.
+func readLimited(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("%s: have more than %d bytes, want at most as many", path, most)
+	}
+	return data, err
+}
+
+// createOutput makes the file that a flag names, or empties the one that is there, unless that is
+// a model: one slip of the hand must not cost a day's download.
+func createOutput(flag, path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err == nil {
+		if err = emptyOutput(f); err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return f, nil
+}
+
+func emptyOutput(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	var begin [4]byte
+	if n, _ := f.ReadAt(begin[:], 0); string(begin[:n]) == "GGUF" {
+		return fmt.Errorf("%s: have a GGUF file there, want a path where nothing is lost", f.Name())
+	}
+	return f.Truncate(0)
+}
+
+// writeOutput is createOutput with what is to be in the file.
+func writeOutput(flag, path string, data []byte) error {
+	f, err := createOutput(flag, path)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	return nil
+}
+
+// sameFile says whether two paths lead to one file.
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}

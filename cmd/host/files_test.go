@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestOutputSparesModels: no flag that names an output destroys a model, nor --svg its trace.
+func TestOutputSparesModels(t *testing.T) {
+	dir := t.TempDir()
+	model, old := filepath.Join(dir, "m.gguf"), filepath.Join(dir, "old")
+	data := readFile(t, tiny)
+	for path, content := range map[string][]byte{model: data, old: []byte("something old")} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, flag := range []string{"--trace", "--stats-json"} {
+		r := inProcess(t, "", "run", "--raw", "--model", model, "--prompt", "x", flag, model)
+		if r.code != 1 || !strings.Contains(r.stderr, flag+": "+model+": have a GGUF file there") {
+			t.Errorf("%s: have code %d, %s", flag, r.code, r.stderr)
+		}
+	}
+	if err := writeOutput("--svg", model, nil); err == nil {
+		t.Error("--svg: have no error")
+	}
+	if !bytes.Equal(readFile(t, model), data) {
+		t.Error("the model has changed")
+	}
+	r := inProcess(t, "", "plan", "--trace", old, "--svg", filepath.Join(dir, ".", "old"))
+	if r.code != 1 || !strings.Contains(r.stderr, "which is the trace") || string(readFile(t, old)) != "something old" {
+		t.Errorf("have code %d, %s", r.code, r.stderr)
+	}
+	if err := writeOutput("--svg", old, []byte("new")); err != nil || string(readFile(t, old)) != "new" {
+		t.Errorf("have %v and %q, want the file replaced", err, readFile(t, old))
+	}
+	if err := writeOutput("--svg", os.DevNull, []byte("new")); err != nil {
+		t.Errorf("have %v, want any other file taken", err)
+	}
+}
+
+// TestEndlessInputs: a file that never ends is read no further than it may go.
+func TestEndlessInputs(t *testing.T) {
+	const zero = "/dev/zero"
+	if _, err := os.Stat(zero); err != nil {
+		t.Skip("this system has no " + zero)
+	}
+	for _, args := range [][]string{{"render", "--template", zero}, {"plan", "--device", "gpu", "--model", tiny, "--bench", zero}} {
+		r := inProcess(t, "", args...)
+		if r.code != 1 || !strings.Contains(r.stderr, zero+": have more than") {
+			t.Errorf("%v: have code %d, %s", args, r.code, r.stderr)
+		}
+	}
+}
