@@ -37,8 +37,9 @@ test: vulkan cache ## Run all tests
 RACED := ./core/stream ./core/fetch ./core/gpu
 
 .PHONY: golden
-golden: vulkan cache ## Run the golden tests of the host in every combination of chunk length, pool and source
-	SLUICE_MATRIX=full $(GO) test -parallel $(JOBS) -timeout 60m -run Golden -v ./cmd/host
+golden: vulkan cache ## Run the kernel tests in all their forms, and the golden tests of the host in every combination of chunk length, pool and source
+	SLUICE_MATRIX=full $(GO) test -parallel $(JOBS) -timeout 60m ./core/gpu/kerneltest
+	SLUICE_MATRIX=full $(GO) test -parallel $(JOBS) -timeout 180m -run Golden -v ./cmd/host
 
 .PHONY: race
 race: vulkan cache ## Run the tests of the concurrent packages under the race detector

@@ -76,9 +76,39 @@ func build(t testing.TB, s kernels.Spec) kerneltest.Case {
 		Memory: map[string]*program.Memory{}, Bounds: map[string]kerneltest.Bound{}}
 }
 
-// pairs covers axes of the given lengths: rows of indices, such that every pair
-// of values of two axes occurs in some row. The same lengths give the same rows.
+// matrixEnv asks for all rows of pairs.
+const matrixEnv = "SLUICE_MATRIX"
+
+// pairs is rows of everyPair: all of them with SLUICE_MATRIX=full (make golden), else about half, drawn anew each time, in
+// which every value of every axis occurs. A cold run of all compiles for many minutes.
 func pairs(axes ...int) [][]int {
+	rows := everyPair(axes...)
+	if os.Getenv(matrixEnv) == "full" {
+		return rows
+	}
+	half := (len(rows) + 1) / 2
+	rand.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	seen := map[[2]int]bool{}
+	kept := slices.DeleteFunc(rows, func(row []int) bool {
+		fresh := false
+		for axis, value := range row {
+			fresh = fresh || !seen[[2]int{axis, value}]
+		}
+		if !fresh && half <= 0 {
+			return true
+		}
+		half--
+		for axis, value := range row {
+			seen[[2]int{axis, value}] = true
+		}
+		return false
+	})
+	return kept
+}
+
+// everyPair covers axes of the given lengths: rows of indices, such that every pair
+// of values of two axes occurs in some row. The same lengths give the same rows.
+func everyPair(axes ...int) [][]int {
 	todo := map[[4]int]bool{}
 	for a := range axes {
 		for b := range a {
@@ -138,7 +168,7 @@ func first(todo map[[4]int]bool) [4]int {
 }
 
 func TestPairs(t *testing.T) {
-	rows := pairs(5, 3, 2)
+	rows := everyPair(5, 3, 2)
 	for i := range 5 {
 		for j := range 3 {
 			if !slices.ContainsFunc(rows, func(r []int) bool { return r[0] == i && r[1] == j }) {
