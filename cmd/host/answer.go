@@ -128,9 +128,12 @@ func (c chatFlags) format(l *loaded) (*chat.Format, error) {
 	}
 	f, err := chat.New(source, l.tok, facts)
 	if err != nil && c.Template == "" {
-		err = fmt.Errorf("%s: %w (--template gives another)", l.path, err)
+		return nil, fmt.Errorf("%s: %w (--template gives another)", l.path, err)
 	}
-	return f, err
+	if err != nil {
+		return nil, fmt.Errorf("--template: %s: %w", c.Template, err)
+	}
+	return f, nil
 }
 
 // answer begins to print the answer to a prompt.

@@ -139,6 +139,8 @@ func wanted(k reflect.Kind) string {
 		return "a string"
 	case reflect.Bool:
 		return "true or false"
+	case reflect.Map:
+		return "an object of strings"
 	}
 	return "something else"
 }

@@ -72,7 +72,7 @@ func (c *planCmd) Run(a *app) error {
 		}
 	}
 	if err := r.fill(p, demand, c.Evict); err != nil {
-		return err
+		return fmt.Errorf("%s: %w", r.File, err)
 	}
 	if c.SVG != "" {
 		if err := writeOutput("--svg", c.SVG, r.svg()); err != nil {
@@ -235,7 +235,7 @@ const maxLimit = 1e9
 func (c *planCmd) limits() (l simulate.Limits, err error) {
 	for name, x := range map[string]float64{"--disk-gbs": c.DiskGBs, "--upload-gbs": c.UploadGBs, "--token-ms": c.TokenMS} {
 		if !(x >= 0 && x <= maxLimit) {
-			return l, fmt.Errorf("%s: have %v, want more than 0", name, x)
+			return l, fmt.Errorf("%s: have %v, want more than 0, and at most %v", name, x, float64(maxLimit))
 		}
 	}
 	if c.Bench != "" {

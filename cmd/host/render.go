@@ -54,8 +54,11 @@ func (c *renderCmd) Run(a *app) error {
 		return err
 	}
 	t, err := jinja.Compile(source)
+	if err != nil && c.Template != "" {
+		return fmt.Errorf("--template: %s: %w", c.Template, err)
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w (--template gives another)", c.Model, err)
 	}
 	return a.eachLine(func(ctx context.Context, l line) (any, bool) {
 		var in renderLine
@@ -119,7 +122,7 @@ func (c *renderCmd) source(a *app) (string, map[string]string, error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", f.path, err)
 	}
-	if source == "" {
+	if c.Template == "" {
 		source, err = c.ofModel(a, f)
 	}
 	return source, chat.TokenNames(tok), err
@@ -156,6 +159,9 @@ const maxTemplateFile = 1 << 20
 
 func readTemplate(path string) (string, error) {
 	b, err := readLimited(path, maxTemplateFile)
+	if err == nil && len(b) == 0 {
+		err = fmt.Errorf("%s: have an empty file, want a chat template in Jinja", path)
+	}
 	if err != nil {
 		return "", fmt.Errorf("--template: %w", err)
 	}

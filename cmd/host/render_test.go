@@ -113,3 +113,26 @@ func TestChatAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestRenderTemplates: a template that is none is refused by naming its file.
+func TestRenderTemplates(t *testing.T) {
+	dir := t.TempDir()
+	for source, want := range map[string]string{"": "have an empty file", "{% if x %}": "chat template: line 1: have no end", strings.Repeat("x", maxTemplateFile+1): "have more than"} {
+		file := filepath.Join(dir, "t.jinja")
+		if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"render", "--template", file}, {"render", "--template", file, "--model", tiny}} {
+			r := inProcess(t, "", args...)
+			if r.code != 1 || !strings.Contains(r.stderr, "--template: "+file+": "+want) {
+				t.Errorf("%v: have code %d, %s, want %q", args, r.code, r.stderr, want)
+			}
+		}
+	}
+	r := inProcess(t, `{"context":{"x":1e999}}`+"\n"+`{"tokens":[]}`, "render", "--model", tiny)
+	if want := `{"error":"request: have the number 1e999, want one that 64 bits hold"}
+{"error":"field \"tokens\": have a JSON array, want an object of strings"}
+`; r.code != 1 || r.stdout != want {
+		t.Errorf("have code %d and\n%s\nwant\n%s", r.code, r.stdout, want)
+	}
+}

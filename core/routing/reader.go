@@ -40,7 +40,10 @@ func NewReader(in io.Reader) (*Reader, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	if err = d.Decode(r.Header); err == nil {
+	if err = d.Decode(r.Header); err == nil && d.More() {
+		err = errors.New("have something behind the JSON value")
+	}
+	if err == nil {
 		err = r.Header.check()
 	}
 	if err != nil {
@@ -152,8 +155,11 @@ type Trace struct {
 	Cut    bool // the file ends within a step, which is left out
 }
 
-// maxPicks bounds what Read holds: 512 MiB.
-const maxPicks = 1 << 28
+// maxPicks bounds what Read holds: 512 MiB. A step takes as much as so many picks, beside its own.
+const (
+	maxPicks  = 1 << 28
+	stepPicks = 64
+)
 
 // Read reads a whole trace. A file that ends within a step gives what came before.
 func Read(in io.Reader) (*Trace, error) {
@@ -173,8 +179,8 @@ func Read(in io.Reader) (*Trace, error) {
 		case err != nil:
 			return nil, err
 		}
-		if picks += len(s.Picks); picks > maxPicks {
-			return nil, fmt.Errorf("routing: have more than %d picks, want a shorter trace", maxPicks)
+		if picks += len(s.Picks) + stepPicks; picks > maxPicks {
+			return nil, fmt.Errorf("routing: have more than %d picks in %d steps, want a shorter trace", picks-stepPicks*(len(t.Steps)+1), len(t.Steps))
 		}
 		t.Steps = append(t.Steps, s)
 	}

@@ -70,7 +70,7 @@ func (h *Header) check() error {
 	case len(h.Layers)*h.TopK > maxRow:
 		return fmt.Errorf("top_k: have %d in %d layers, want at most %d picks for a token", h.TopK, len(h.Layers), maxRow)
 	}
-	last := -1
+	last, records := -1, map[int]int64{} // of a group
 	for _, l := range h.Layers {
 		switch {
 		case l.Layer <= last || l.Layer >= maxLayer:
@@ -80,7 +80,10 @@ func (h *Header) check() error {
 		case l.Group < 0 || l.Group >= len(h.Layers):
 			return fmt.Errorf("layer %d: group: have %d, want 0 to %d", l.Layer, l.Group, len(h.Layers)-1)
 		}
-		last = l.Layer
+		if have, ok := records[l.Group]; ok && have != l.RecordBytes {
+			return fmt.Errorf("layer %d: record_bytes: have %d, want %d as in the other layers of group %d", l.Layer, l.RecordBytes, have, l.Group)
+		}
+		last, records[l.Group] = l.Layer, l.RecordBytes
 	}
 	return nil
 }

@@ -59,6 +59,9 @@ func readValue(d *json.Decoder, str func(string) string, depth int) (engine.Valu
 			return engine.NewInt(n), nil
 		}
 		f, err := t.Float64()
+		if err != nil {
+			err = fmt.Errorf("have the number %.40s, want one that 64 bits hold", t)
+		}
 		return engine.NewFloat(f), err
 	case json.Delim:
 		if t == '[' {
