@@ -189,6 +189,9 @@ func (l *Layer) ShortConv(bcx *Value, tensor string, taps int) *Value {
 		l.fail("blk.%d: short convolution: have %d taps over %d values, want at least 2 taps and a multiple of 3", l.number, taps, bcx.width)
 		return y
 	}
+	if !l.tapsOf(l.prefix+tensor, taps) {
+		return y
+	}
 	state := l.session(&program.Buffer{Name: fmt.Sprintf("%sconv_state", l.prefix), Class: program.Class_STATE, Fixed: uint64((taps - 1) * n)})
 	w := l.width(64)
 	l.emit(&op{

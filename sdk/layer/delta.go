@@ -22,6 +22,16 @@ func (c Columns) has(l *Layer, what string, n int) bool {
 	return true
 }
 
+// tapsOf checks that a convolution's tensor, if it is there, has so many taps a row.
+func (e *Encoder) tapsOf(tensor string, taps int) bool {
+	t := e.source.tensor(tensor)
+	if t != nil && (len(t.Dims) < 1 || t.Dims[0] != uint64(taps)) {
+		e.fail("tensor %s: have shape %s, want [%d, …]", tensor, shapeOf(t), taps)
+		return false
+	}
+	return true
+}
+
 // Conv is a causal depthwise convolution over time, then SiLU, of Width columns of a row.
 type Conv struct {
 	Offset, Width int
@@ -42,9 +52,7 @@ func (l *Layer) Conv(x *Value, c Conv) *Value {
 	}
 	names := make([]string, len(c.Tensors))
 	for i, t := range c.Tensors {
-		names[i] = l.prefix + t
-		if t := l.source.tensor(names[i]); t != nil && (len(t.Dims) < 1 || t.Dims[0] != uint64(c.Taps)) {
-			l.fail("tensor %s: have shape %s, want [%d, …]", names[i], shapeOf(t), c.Taps)
+		if names[i] = l.prefix + t; !l.tapsOf(names[i], c.Taps) {
 			return y
 		}
 	}

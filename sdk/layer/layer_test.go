@@ -287,6 +287,10 @@ func TestErrors(t *testing.T) {
 			l := e.Layer(0)
 			finish(e, l.ShortConv(e.Embed("embd", 1), "norm", 1))
 		}, "blk.0: short convolution"},
+		"conv taps": {func(e *layer.Encoder) {
+			l := e.Layer(0)
+			finish(e, l.Add(e.Embed("embd", 1), l.ShortConv(l.Linear(e.Embed("embd", 1), 96, "a", "b"), "gate", 3)))
+		}, "tensor blk.0.gate: have shape [64, 32, 4], want [3, …]"},
 		"heads": {func(e *layer.Encoder) {
 			l := e.Layer(0)
 			finish(e, l.Attention(e.Embed("embd", 1), layer.Attention{Heads: 3, KVHeads: 2, HeadDim: 16}))
