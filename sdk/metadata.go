@@ -124,6 +124,17 @@ func (m *Metadata) Size(key string, def ...int) int {
 	})
 }
 
+// Trunk reads how many blocks the forward pass has: those that predict more tokens (MTP, nextn_predict_layers) lie behind
+// it, and block_count counts them too.
+func (m *Metadata) Trunk() int {
+	blocks, mtp := m.Size("block_count"), m.Int("nextn_predict_layers", 0)
+	if mtp > 0 && mtp >= blocks {
+		m.Refuse("key %s.nextn_predict_layers: have %d of %d blocks, want fewer", m.arch, mtp, blocks)
+		return 0
+	}
+	return blocks - mtp
+}
+
 // Positive reads a finite number above 0; with a default the key may be absent.
 func (m *Metadata) Positive(key string, def ...float64) float64 {
 	return scalar(m, key, "a finite number above 0", def, func(v *program.Value) (float64, bool) {

@@ -158,13 +158,9 @@ func (m *Model) recordHead(c *gpu.Commands, s *Session, step program.StepUniform
 	if step.O == 0 {
 		return
 	}
-	t, r := m.token, &m.runner
+	t := m.token
 	t.record(m, c, s, t.tail, len(t.ops))
-	if m.topn != nil {
-		m.topn.copy(c, r.logits, step.O)
-	} else {
-		r.logits.Copy(c, 0, m.tables.logits, 0, 4*uint64(step.O)*uint64(r.vocab))
-	}
+	m.copyLogits(c, step.O)
 }
 
 // runSpan submits what is recorded, books what the stages from next up to end picked, and returns the stage that lacks an

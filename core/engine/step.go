@@ -270,18 +270,26 @@ func (m *Model) letGo() {
 
 // finish sends the rest of a step and reads its logits.
 func (m *Model) finish(ctx context.Context, step program.StepUniform) error {
-	r := &m.runner
-	switch {
-	case step.O == 0:
-	case m.topn != nil:
-		m.topn.record(&r.commands, r.logits, step.O)
-	default:
-		r.logits.Copy(&r.commands, 0, m.tables.logits, 0, 4*uint64(step.O)*uint64(r.vocab))
+	if step.O > 0 {
+		if m.topn != nil {
+			m.topn.record(&m.runner.commands, step.O)
+		}
+		m.copyLogits(&m.runner.commands, step.O)
 	}
 	if err := m.submit(); err != nil {
 		return err
 	}
 	return m.readLogits(ctx, step)
+}
+
+// copyLogits appends the copy of what readLogits reads: the results of topn, or whole rows.
+func (m *Model) copyLogits(c *gpu.Commands, rows uint32) {
+	r := &m.runner
+	if m.topn != nil {
+		m.topn.copy(c, r.logits, rows)
+	} else {
+		r.logits.Copy(c, 0, m.tables.logits, 0, 4*uint64(rows)*uint64(r.vocab))
+	}
 }
 
 // readLogits reads the results of a step that is submitted.

@@ -96,12 +96,11 @@ func (t *topn) make(m *Model, suppress []byte) error {
 	return err
 }
 
-// record appends the operation over rows rows, and the copies of its results.
-func (t *topn) record(c *gpu.Commands, r *gpu.Readback, rows uint32) {
+// record appends the operation over rows rows.
+func (t *topn) record(c *gpu.Commands, rows uint32) {
 	first, merge := t.op.Grids(rows)
 	c.Dispatch(t.first, t.firstSet, first[0], first[1], first[2])
 	c.Dispatch(t.merge, t.mergeSet, merge[0], merge[1], merge[2])
-	t.copy(c, r, rows)
 }
 
 // copy appends the copies of the results.

@@ -45,7 +45,7 @@ type config struct {
 const sigmoidGating = 2
 
 func readConfig(m *sdk.Metadata) (sdk.Model, error) {
-	layers := trunk(m)
+	layers := m.Trunk()
 	c := &config{
 		facts: sdk.Facts{
 			Layers:  layers,
@@ -75,17 +75,6 @@ func readConfig(m *sdk.Metadata) (sdk.Model, error) {
 	c.checkKDA(m)
 	c.checkLatent(m)
 	return c, m.Err()
-}
-
-// trunk is how many blocks the forward pass has: those that predict more tokens (MTP) lie
-// behind it, and block_count counts them too. Lists have an entry for each.
-func trunk(m *sdk.Metadata) int {
-	blocks, mtp := m.Size("block_count"), m.Int("nextn_predict_layers", 0)
-	if mtp > 0 && mtp >= blocks {
-		m.Refuse("key bailingmoe3.nextn_predict_layers: have %d of %d blocks, want fewer", mtp, blocks)
-		return 0
-	}
-	return blocks - mtp
 }
 
 func (c *config) readExperts(m *sdk.Metadata) {

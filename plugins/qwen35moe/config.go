@@ -29,7 +29,7 @@ type config struct {
 }
 
 func readConfig(m *sdk.Metadata) (sdk.Model, error) {
-	layers := trunk(m)
+	layers := m.Trunk()
 	hidden, heads := m.Size("embedding_length"), m.Size("attention.head_count")
 	headDim := m.Size("attention.key_length", hidden/max(heads, 1))
 	c := &config{
@@ -58,17 +58,6 @@ func readConfig(m *sdk.Metadata) (sdk.Model, error) {
 	c.checkDeltaNet(m)
 	c.checkAttention(m)
 	return c, m.Err()
-}
-
-// trunk is how many blocks the forward pass has: those that predict more tokens (MTP) lie
-// behind it, and block_count counts them too.
-func trunk(m *sdk.Metadata) int {
-	blocks, mtp := m.Size("block_count"), m.Int("nextn_predict_layers", 0)
-	if mtp > 0 && mtp >= blocks {
-		m.Refuse("key qwen35moe.nextn_predict_layers: have %d of %d blocks, want fewer", mtp, blocks)
-		return 0
-	}
-	return blocks - mtp
 }
 
 // recurrent tells the Gated DeltaNet layers from those with full attention: by list where
