@@ -135,6 +135,29 @@ func (m *Metadata) Trunk() int {
 	return blocks - mtp
 }
 
+// Facts reads a model's dimensions from the keys that every mixture-of-experts family has them in. layers is how many run.
+func (m *Metadata) Facts(layers int) Facts {
+	return Facts{
+		Layers:  layers,
+		Hidden:  m.Size("embedding_length"),
+		Vocab:   m.Size("vocab_size", m.Vocab()),
+		Experts: m.Size("expert_count"),
+		TopK:    m.Size("expert_used_count"),
+		Context: m.Size("context_length"),
+	}
+}
+
+// sigmoidGating is the expert_gating_func of a sigmoid router, llama.cpp's
+// LLAMA_EXPERT_GATING_FUNC_TYPE_SIGMOID.
+const sigmoidGating = 2
+
+// SigmoidGating refuses a file whose router is not the sigmoid, by its key expert_gating_func.
+func (m *Metadata) SigmoidGating() {
+	if g := m.Int("expert_gating_func"); g != sigmoidGating {
+		m.Refuse("key %s.expert_gating_func: have %d, want %d (sigmoid)", m.arch, g, sigmoidGating)
+	}
+}
+
 // Positive reads a finite number above 0; with a default the key may be absent.
 func (m *Metadata) Positive(key string, def ...float64) float64 {
 	return scalar(m, key, "a finite number above 0", def, func(v *program.Value) (float64, bool) {

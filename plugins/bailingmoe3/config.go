@@ -40,21 +40,10 @@ type config struct {
 	clamp, clampShared []float64
 }
 
-// sigmoidGating is the expert_gating_func of a sigmoid router, llama.cpp's
-// LLAMA_EXPERT_GATING_FUNC_TYPE_SIGMOID.
-const sigmoidGating = 2
-
 func readConfig(m *sdk.Metadata) (sdk.Model, error) {
 	layers := m.Trunk()
 	c := &config{
-		facts: sdk.Facts{
-			Layers:  layers,
-			Hidden:  m.Size("embedding_length"),
-			Vocab:   m.Size("vocab_size", m.Vocab()),
-			Experts: m.Size("expert_count"),
-			TopK:    m.Size("expert_used_count"),
-			Context: m.Size("context_length"),
-		},
+		facts:       m.Facts(layers),
 		eps:         m.Positive("attention.layer_norm_rms_epsilon"),
 		heads:       m.Size("attention.head_count"),
 		kvHeads:     m.Ints("attention.head_count_kv", layers),
@@ -84,9 +73,7 @@ func (c *config) readExperts(m *sdk.Metadata) {
 	if c.groups = m.Int("expert_group_count", 1); c.groups > 1 {
 		c.groupsUsed = m.Size("expert_group_used_count")
 	}
-	if g := m.Int("expert_gating_func"); g != sigmoidGating {
-		m.Refuse("key bailingmoe3.expert_gating_func: have %d, want %d (sigmoid)", g, sigmoidGating)
-	}
+	m.SigmoidGating()
 	if c.denseLead >= c.facts.Layers {
 		m.Refuse("key bailingmoe3.leading_dense_block_count: have %d of %d layers, want a layer with routed experts", c.denseLead, c.facts.Layers)
 	}

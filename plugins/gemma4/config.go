@@ -36,14 +36,7 @@ func readConfig(m *sdk.Metadata) (sdk.Model, error) {
 	}
 	layers := m.Size("block_count")
 	c := &config{
-		facts: sdk.Facts{
-			Layers:  layers,
-			Hidden:  m.Size("embedding_length"),
-			Vocab:   m.Size("vocab_size", m.Vocab()),
-			Experts: m.Size("expert_count"),
-			TopK:    m.Size("expert_used_count"),
-			Context: m.Size("context_length"),
-		},
+		facts:    m.Facts(layers),
 		eps:      m.Positive("attention.layer_norm_rms_epsilon"),
 		heads:    m.Ints("attention.head_count", layers),
 		kvHeads:  m.Ints("attention.head_count_kv", layers),

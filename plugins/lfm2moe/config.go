@@ -19,21 +19,10 @@ type config struct {
 	expertFF  int
 }
 
-// sigmoidGating is the expert_gating_func of a sigmoid router, llama.cpp's
-// LLAMA_EXPERT_GATING_FUNC_TYPE_SIGMOID.
-const sigmoidGating = 2
-
 func readConfig(m *sdk.Metadata) (sdk.Model, error) {
 	layers := m.Size("block_count")
 	c := &config{
-		facts: sdk.Facts{
-			Layers:  layers,
-			Hidden:  m.Size("embedding_length"),
-			Vocab:   m.Size("vocab_size", m.Vocab()),
-			Experts: m.Size("expert_count"),
-			TopK:    m.Size("expert_used_count"),
-			Context: m.Size("context_length"),
-		},
+		facts:     m.Facts(layers),
 		eps:       m.Positive("attention.layer_norm_rms_epsilon"),
 		heads:     m.Size("attention.head_count"),
 		kvHeads:   m.Ints("attention.head_count_kv", layers),
@@ -43,9 +32,7 @@ func readConfig(m *sdk.Metadata) (sdk.Model, error) {
 		denseFF:   m.Size("feed_forward_length"),
 		expertFF:  m.Size("expert_feed_forward_length"),
 	}
-	if g := m.Int("expert_gating_func"); g != sigmoidGating {
-		m.Refuse("key lfm2moe.expert_gating_func: have %d, want %d (sigmoid)", g, sigmoidGating)
-	}
+	m.SigmoidGating()
 	if c.facts.Hidden%max(c.heads, 1) != 0 {
 		m.Refuse("key lfm2moe.attention.head_count: have %d heads, want a divisor of embedding_length %d", c.heads, c.facts.Hidden)
 	}

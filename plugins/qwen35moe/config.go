@@ -30,17 +30,10 @@ type config struct {
 
 func readConfig(m *sdk.Metadata) (sdk.Model, error) {
 	layers := m.Trunk()
-	hidden, heads := m.Size("embedding_length"), m.Size("attention.head_count")
-	headDim := m.Size("attention.key_length", hidden/max(heads, 1))
+	facts, heads := m.Facts(layers), m.Size("attention.head_count")
+	headDim := m.Size("attention.key_length", facts.Hidden/max(heads, 1))
 	c := &config{
-		facts: sdk.Facts{
-			Layers:  layers,
-			Hidden:  hidden,
-			Vocab:   m.Size("vocab_size", m.Vocab()),
-			Experts: m.Size("expert_count"),
-			TopK:    m.Size("expert_used_count"),
-			Context: m.Size("context_length"),
-		},
+		facts:      facts,
 		eps:        m.Positive("attention.layer_norm_rms_epsilon"),
 		recurrent:  recurrent(m, layers),
 		keyHeads:   m.Size("ssm.group_count"),
