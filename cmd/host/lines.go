@@ -124,8 +124,10 @@ func parse(text []byte, v any) error {
 		return fmt.Errorf("field %q: have a JSON %.60s, want %s", kind.Field, kind.Value, wanted(kind.Type.Kind()))
 	case err != nil:
 		return fmt.Errorf("not as it should be: %w", err)
-	case d.More():
-		return errors.New("more than one JSON value on the line")
+	}
+	// Not d.More: that one takes a stray } for the end of an object that is open.
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("the line goes on after the JSON object")
 	}
 	return nil
 }

@@ -40,8 +40,10 @@ func NewReader(in io.Reader) (*Reader, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	if err = d.Decode(r.Header); err == nil && d.More() {
-		err = errors.New("have something behind the JSON value")
+	if err = d.Decode(r.Header); err == nil {
+		if _, end := d.Token(); !errors.Is(end, io.EOF) {
+			err = errors.New("have something behind the JSON value")
+		}
 	}
 	if err == nil {
 		err = r.Header.check()

@@ -122,6 +122,7 @@ func TestRefusals(t *testing.T) {
 		"group":           {edit(`"group":0`, `"group":1`), "group: have 1"},
 		"unlike records":  {edit(`{"layer":0,`, `{"layer":0,"record_bytes":2,"group":0},{"layer":1,`), "layer 1: record_bytes: have 1, want 2 as in the other layers of group 0"},
 		"second header":   {magic + frame(good+good), "header: have something behind"},
+		"stray brace":     {magic + frame(good+"}"), "header: have something behind"},
 		"kind":            {magic + frame(good) + frame("\x02\x00\x01\x00"), "have kind 2"},
 		"no tokens":       {magic + frame(good) + frame("\x01\x00\x00"), "want 1 to"},
 		"position":        {magic + frame(good) + frame("\x01\xff\xff\xff\xff\xff\xff\xff\x01\x01\x00"), "want a position"},
