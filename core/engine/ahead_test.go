@@ -63,14 +63,14 @@ func checkAhead(t *testing.T, m *engine.Model, tokens int, whole bool) {
 	s, sum, missed := m.Stats(), int64(0), int64(0)
 	for _, c := range m.Counters(nil) {
 		sum += c.Hits + c.Late + c.Misses
-		missed += c.Misses
+		missed += c.Misses + c.Guessed // a guess may come between the stop and the asking
 	}
 	layers := len(m.Plan.Model.MoeLayers)
 	if want := int64(2 * tokens * layers * toyTopK); sum != want {
 		t.Errorf("have %d picks booked, want %d", sum, want)
 	}
 	if s.Stops == 0 || int64(s.Stops) > missed {
-		t.Errorf("have %d layers that stopped, want 1 to the %d picks that missed", s.Stops, missed)
+		t.Errorf("have %d layers that stopped, want 1 to the %d picks that missed or were guessed", s.Stops, missed)
 	}
 	if most := 2 * tokens * (layers + 1); s.Readbacks > most {
 		t.Errorf("have %d readbacks, want at most %d, those of waiting", s.Readbacks, most)

@@ -166,11 +166,11 @@ type faulty struct {
 
 var errDisk = errors.New("the disk is gone")
 
-func (f *faulty) ReadRecord(ctx context.Context, layer, expert int, dst []byte) error {
+func (f *faulty) ReadPiece(ctx context.Context, layer, expert, piece, of int, dst []byte) error {
 	if f.failing.Load() {
 		return errDisk
 	}
-	return f.Source.ReadRecord(ctx, layer, expert, dst)
+	return f.Source.ReadPiece(ctx, layer, expert, piece, of, dst)
 }
 
 // A read that fails in mid-step breaks its session until Reset, and no other.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"runtime"
@@ -66,7 +65,7 @@ func (m *Model) makeExperts(banks []stream.Bank, o Options) (*experts, error) {
 		x.dirty = append(x.dirty, true)
 	}
 	var err error
-	if x.staging, err = makeStaging(m.device, stagingBuffers(o.Readers), m.largestRecord()); err != nil {
+	if x.staging, err = x.makeStaging(stagingBuffers(o.Readers), m.largestRecord()); err != nil {
 		return x, err
 	}
 	if o.Keep {
@@ -102,21 +101,18 @@ func (m *Model) largestRecord() uint64 {
 
 func (x *experts) bankOf(layer int) *gpu.Buffer { return x.banks[x.bank[layer]] }
 
-// Load reads a record and copies it to its slot: the pool's Loader.
-func (x *experts) Load(ctx context.Context, key stream.Key, bank, slot int) error {
-	stride := x.stride[bank]
-	var left func(error)
-	err := x.staging.upload(ctx, x.banks[bank], uint64(slot)*stride, stride, func(data []byte) error {
-		return x.model.source.ReadRecord(ctx, key.Layer, key.Expert, data)
-	}, func(c *gpu.Commands) error {
-		err := x.writeMap()
-		if err == nil {
-			left = x.keeping.leave(c, x, bank, slot)
-		}
+// deliver copies a record from its buffer to its slot, and where records are kept the one before it from there.
+func (x *experts) deliver(t *transfer) error {
+	if err := x.writeMap(); err != nil {
 		return err
-	})
+	}
+	c, stride := &t.commands, x.stride[t.bank]
+	c.Reset()
+	left := x.keeping.leave(c, x, t.bank, t.slot)
+	c.Copy(t.buffer, 0, x.banks[t.bank], uint64(t.slot)*stride, stride)
+	err := x.model.device.Submit(c)
 	if err == nil {
-		x.keeping.enter(key, bank, slot)
+		x.keeping.enter(t.key, t.bank, t.slot)
 	}
 	if left != nil {
 		left(err)

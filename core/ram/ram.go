@@ -25,8 +25,8 @@ import (
 // pageBytes is the multiple of which a slot is, so that each begins with a page.
 const pageBytes = 4096
 
-// Cache is a source whose records stay in memory for a while after a read. All but ReadRecord is
-// the other source's.
+// Cache is a source whose records stay in memory for a while after a read. All but the reading of
+// records is the other source's.
 type Cache struct {
 	store.Source
 	mu      sync.Mutex
@@ -105,19 +105,54 @@ func divide(records []*program.PlacedRecord, experts int, size uint64) ([]stream
 
 // ReadRecord implements store.Source.
 func (c *Cache) ReadRecord(ctx context.Context, layer, expert int, dst []byte) error {
+	return c.ReadPiece(ctx, layer, expert, 0, 1, dst)
+}
+
+// Pieces implements store.Source: a record that is held is one.
+func (c *Cache) Pieces(layer, expert int) int {
+	b, id := c.find(layer, expert, c.places[layer].stride)
+	if b != nil && c.holds(b, id) {
+		return 1
+	}
+	return c.Source.Pieces(layer, expert)
+}
+
+// ReadPiece implements store.Source. Several pieces come from the other source.
+func (c *Cache) ReadPiece(ctx context.Context, layer, expert, piece, of int, dst []byte) error {
 	b, id := c.find(layer, expert, len(dst))
 	if b == nil {
-		return c.Source.ReadRecord(ctx, layer, expert, dst) // which tells what is wrong
+		return c.Source.ReadPiece(ctx, layer, expert, piece, of, dst) // which tells what is wrong
+	}
+	if of > 1 {
+		if piece == 0 {
+			c.missed()
+		}
+		return c.Source.ReadPiece(ctx, layer, expert, piece, of, dst)
 	}
 	data := c.take(b, id, len(dst))
 	if data == nil {
-		return c.Source.ReadRecord(ctx, layer, expert, dst)
+		return c.Source.ReadPiece(ctx, layer, expert, piece, of, dst)
 	}
 	copy(dst, data)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b.unpin(id)
 	return nil
+}
+
+// holds reports whether a record is held.
+func (c *Cache) holds(b *bank, id int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := &b.entries[id]
+	return e.slot >= 0 && !e.filling
+}
+
+// missed counts a read of a record that is not held.
+func (c *Cache) missed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counted.Misses++
 }
 
 // find is where a record of n bytes goes; nil where there is none such.

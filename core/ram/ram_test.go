@@ -26,12 +26,16 @@ type disk struct {
 
 var errDisk = errors.New("the disk is gone")
 
-func (d *disk) ReadRecord(_ context.Context, layer, expert int, dst []byte) error {
+func (d *disk) Pieces(int, int) int { return 3 }
+
+// ReadPiece writes thirds of a record; all of it with piece 0 of 1.
+func (d *disk) ReadPiece(_ context.Context, layer, expert, piece, of int, dst []byte) error {
 	d.reads.Add(1)
 	if d.fails.Load() {
 		return errDisk
 	}
-	copy(dst, record(layer, expert, len(dst)))
+	from, to := len(dst)*piece/of, len(dst)*(piece+1)/of
+	copy(dst[from:to], record(layer, expert, len(dst))[from:])
 	return nil
 }
 

@@ -124,7 +124,11 @@ func TestAgainstNaive(t *testing.T) {
 // quick fills slots at once.
 type quick struct{}
 
-func (quick) Load(context.Context, stream.Key, int, int) error { return nil }
+func (quick) Begin(context.Context, stream.Key, int, int) (stream.Transfer, int, error) {
+	return quick{}, 1, nil
+}
+func (quick) Read(context.Context, int) error { return nil }
+func (quick) End(error) error                 { return nil }
 
 // TestAgainstPool: replays hit as often as the pool itself.
 func TestAgainstPool(t *testing.T) {

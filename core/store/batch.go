@@ -204,7 +204,7 @@ func (in *Ingest) pack(ctx context.Context, b *batch) error {
 			rec := in.source.records[b.layer.Layer.Layer]
 			scratch := in.source.small.get()
 			defer in.source.small.put(scratch)
-			if err := memory.readRecord(ctx, rec, b.expert+i, slot, scratch); err != nil {
+			if err := memory.readRecord(ctx, rec, b.expert+i, 0, 1, slot, scratch); err != nil {
 				return fmt.Errorf("layer %d expert %d: %w", b.layer.Layer.Layer, b.expert+i, err)
 			}
 			b.sums[i] = checksum(slot)

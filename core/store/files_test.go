@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/sluicehost/sluice/core/gguf"
 	"github.com/sluicehost/sluice/core/gguf/gguftest"
 	"github.com/sluicehost/sluice/core/store"
@@ -81,6 +83,14 @@ func TestReadings(t *testing.T) {
 					})
 				}
 				all.Wait()
+				for of := range 9 {
+					if e := of % experts; !bytes.Equal(readPieces(t, s, o.records[0], e, of+1), want[e]) {
+						t.Errorf("%s: expert %d in %d pieces: have other bytes", name, e, of+1)
+					}
+				}
+				if have, least := s.Pieces(0, 1), int(o.records[0].Stride>>20); have < min(least, 16) || s.Pieces(0, experts) < 1 || s.Pieces(9, 0) != 1 {
+					t.Errorf("%s: have %d pieces, of an expert that is not there %d, of a layer %d", name, have, s.Pieces(0, experts), s.Pieces(9, 0))
+				}
 				if n := s.BytesRead() - before; n < 4*experts*int64(len(want[0]))*9/10 {
 					t.Errorf("%s: have %d bytes counted, want about %d", name, n, 4*experts*len(want[0]))
 				}
@@ -96,7 +106,42 @@ func TestReadingsRealFiles(t *testing.T) {
 			plain, o := open(t, path, 0, everything), open(t, path, 0, everything)
 			direct(t, o.Prepare(store.Reading{Readers: 2, Direct: true}))
 			checkSame(t, o, o, plain)
+			for _, r := range o.records {
+				if !bytes.Equal(readPieces(t, o, r, 1, 5), readRecord(t, plain, r, 1)) {
+					t.Errorf("layer %d: have other bytes in 5 pieces", r.Layer)
+				}
+			}
 		})
+	}
+}
+
+// readPieces reads a record in pieces at once.
+func readPieces(t *testing.T, s store.Source, r *program.PlacedRecord, expert, of int) []byte {
+	t.Helper()
+	dst := bytes.Repeat([]byte{0xa5}, int(r.Stride))
+	var all errgroup.Group
+	for piece := range of {
+		all.Go(func() error { return s.ReadPiece(t.Context(), int(r.Layer), expert, piece, of, dst) })
+	}
+	if err := all.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return dst
+}
+
+// Pieces that are none are refused.
+func TestReadPieceRefused(t *testing.T) {
+	path := stack(t, 1)
+	dir := filepath.Join(t.TempDir(), "s")
+	o := open(t, path, 0, part)
+	ingest(t, o, dir, store.IngestOptions{})
+	for name, s := range map[string]store.Source{"gguf": o, "store": source(t, o, dir)} {
+		for _, x := range [][2]int{{-1, 1}, {1, 1}, {0, 0}, {0, -1}, {4, 4}} {
+			err := s.ReadPiece(t.Context(), 0, 0, x[0], x[1], make([]byte, o.records[0].Stride))
+			if want := fmt.Sprintf("have piece %d of %d", x[0], x[1]); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: have %v, want %q", name, err, want)
+			}
+		}
 	}
 }
 

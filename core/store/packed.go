@@ -74,10 +74,24 @@ func (s *Store) serves(p *program.Plan, records []*program.PlacedRecord) error {
 // what stays in a CPU's cache.
 const packedPiece = 256 << 10
 
-// ReadRecord implements Source. The first time a record is read it goes through
-// memory of ours, where its checksum is computed, for dst may be slow to read;
-// from then on it is one read to dst.
+// ReadRecord implements Source.
 func (s *Packed) ReadRecord(ctx context.Context, layer, expert int, dst []byte) error {
+	return s.ReadPiece(ctx, layer, expert, 0, 1, dst)
+}
+
+// Pieces implements Source. A record's checksum is that of the whole, so it is first read as one.
+func (s *Packed) Pieces(layer, expert int) int {
+	l, ok := s.layers[layer]
+	if !ok || expert < 0 || expert >= l.Experts || !s.store.seen[l.first+expert].Load() {
+		return 1
+	}
+	return piecesOf(uint64(l.Stride))
+}
+
+// ReadPiece implements Source. The first time a record is read it goes through
+// memory of ours, where its checksum is computed, for dst may be slow to read;
+// from then on each piece is one read to dst.
+func (s *Packed) ReadPiece(ctx context.Context, layer, expert, piece, of int, dst []byte) error {
 	l, ok := s.layers[layer]
 	switch {
 	case !ok:
@@ -86,31 +100,42 @@ func (s *Packed) ReadRecord(ctx context.Context, layer, expert int, dst []byte) 
 		return fmt.Errorf("store: %s: layer %d: have expert %d, want 0 to %d", s.store.path, layer, expert, l.Experts-1)
 	case int64(len(dst)) != l.Stride:
 		return fmt.Errorf("store: %s: layer %d: have room for %d bytes, want the stride of %d", s.store.path, layer, len(dst), l.Stride)
+	case piece < 0 || piece >= of:
+		return fmt.Errorf("store: layer %d expert %d: have piece %d of %d, want one of them", layer, expert, piece, of)
 	}
-	if err := ctx.Err(); err != nil {
+	err := ctx.Err()
+	switch {
+	case err != nil:
 		return err
+	case of == 1 && !s.store.seen[l.first+expert].Load():
+		err = s.checkedRecord(ctx, l, expert, dst)
+	default:
+		err = s.plainPiece(l, expert, piece, of, dst)
 	}
-	read := s.checkedRecord
-	if s.store.seen[l.first+expert].Load() {
-		read = s.plainRecord
-	}
-	if err := read(ctx, l, expert, dst); err != nil {
+	if err != nil {
 		return fmt.Errorf("store: layer %d expert %d: %s: %w", layer, expert, s.store.expertsPath, err)
 	}
 	return nil
 }
 
-// plainRecord reads a record that was checked before.
-func (s *Packed) plainRecord(_ context.Context, l *layerAt, expert int, dst []byte) error {
-	at := l.at + int64(expert)*l.slot
+// plainPiece reads a piece, of whole blocks but for the last, of a record that was checked before.
+func (s *Packed) plainPiece(l *layerAt, expert, piece, of int, dst []byte) error {
+	from, to := l.Stride*int64(piece)/int64(of)&^(align-1), l.Stride
+	if piece < of-1 {
+		to = l.Stride * int64(piece+1) / int64(of) &^ (align - 1)
+	}
+	if from == to {
+		return nil
+	}
+	at := l.at + int64(expert)*l.slot + from
 	if s.files != nil && s.files.direct {
 		buf := s.piece.get()
 		defer s.piece.put(buf)
-		data, err := s.take(buf, len(dst), at)
-		copy(dst, data)
+		data, err := s.take(buf, int(to-from), at)
+		copy(dst[from:], data)
 		return err
 	}
-	_, err := s.take(dst, len(dst), at)
+	_, err := s.take(dst[from:to], int(to-from), at)
 	return err
 }
 

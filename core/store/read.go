@@ -11,15 +11,22 @@ import (
 
 const (
 	// recordPiece is the most that one read for a record asks for by way of the page cache:
-	// what stays in a CPU's cache until it is packed. Reading the tensors of a record in
-	// parallel gained as much for a lone reader and nothing for four, which the pool runs anyway.
+	// what stays in a CPU's cache until it is packed.
 	recordPiece = 256 << 10
+	// sharedPiece is about what one reader takes of a record that several read at once: a layer seldom lacks as many
+	// experts as there are readers, and waits for the last of them.
+	sharedPiece = 512 << 10
+	// mostPieces bounds the pieces of a record.
+	mostPieces = 16
 	// bandPiece is the most that one read for a band asks for.
 	bandPiece = 8 << 20
 	// directPiece is the same as recordPiece for direct reads, before which nothing is
 	// read ahead: all of most tensors' slices.
 	directPiece = 4 << 20
 )
+
+// piecesOf is in how many pieces a record of so many bytes is read.
+func piecesOf(stride uint64) int { return int(min(max(stride/sharedPiece, 1), mostPieces)) }
 
 // reader takes tensors' bytes from a file's address space, and counts them.
 type reader struct {
@@ -30,6 +37,19 @@ type reader struct {
 
 // ReadRecord implements Source.
 func (s *GGUF) ReadRecord(ctx context.Context, layer, expert int, dst []byte) error {
+	return s.ReadPiece(ctx, layer, expert, 0, 1, dst)
+}
+
+// Pieces implements Source.
+func (s *GGUF) Pieces(layer, _ int) int {
+	if rec, ok := s.records[layer]; ok {
+		return piecesOf(rec.stride)
+	}
+	return 1
+}
+
+// ReadPiece implements Source.
+func (s *GGUF) ReadPiece(ctx context.Context, layer, expert, piece, of int, dst []byte) error {
 	rec, ok := s.records[layer]
 	switch {
 	case !ok:
@@ -38,35 +58,64 @@ func (s *GGUF) ReadRecord(ctx context.Context, layer, expert int, dst []byte) er
 		return fmt.Errorf("store: %s: layer %d: have expert %d, want 0 to %d", s.name(), layer, expert, rec.experts-1)
 	case uint64(len(dst)) != rec.stride:
 		return fmt.Errorf("store: %s: layer %d: have room for %d bytes, want the stride of %d", s.name(), layer, len(dst), rec.stride)
+	case piece < 0 || piece >= of:
+		return fmt.Errorf("store: layer %d expert %d: have piece %d of %d, want one of them", layer, expert, piece, of)
 	}
 	scratch := s.scratch.get()
 	defer s.scratch.put(scratch)
-	if err := s.experts.readRecord(ctx, rec, expert, dst, scratch); err != nil {
+	if err := s.experts.readRecord(ctx, rec, expert, piece, of, dst, scratch); err != nil {
 		return fmt.Errorf("store: layer %d expert %d: %w", layer, expert, err)
 	}
 	return nil
 }
 
-// readRecord packs an expert's record into dst; what dst has more becomes zero.
-func (s *reader) readRecord(ctx context.Context, rec *record, expert int, dst, scratch []byte) error {
+// readRecord packs a piece of an expert's record into dst; what dst has behind the record becomes zero with the last.
+func (s *reader) readRecord(ctx context.Context, rec *record, expert, piece, of int, dst, scratch []byte) error {
 	for i := range rec.bands {
 		b := &rec.bands[i]
-		if err := s.readExpert(ctx, b, expert, dst[b.base:b.base+b.bytes], scratch); err != nil {
+		from, to := rec.share(i, piece, of), rec.share(i, piece+1, of)
+		if from == to {
+			continue
+		}
+		if err := s.readExpert(ctx, b, expert, from, to, dst[b.base:b.base+b.bytes], scratch); err != nil {
 			return err
 		}
 	}
-	clear(dst[rec.end:])
+	if piece == of-1 {
+		clear(dst[rec.end:])
+	}
 	return nil
 }
 
-// readExpert packs one expert's runs of a band into dst, the band's form.
-func (s *reader) readExpert(ctx context.Context, m *matrix, expert int, dst, scratch []byte) error {
+// share is how many chunks of a band belong to the first n of so many pieces, which are about as long in the file.
+func (r *record) share(band, n, of int) uint64 {
+	var before, all uint64
+	for i := range r.bands {
+		size := r.bands[i].chunks * uint64(chunkBytes(r.bands[i].form.Type()))
+		if i < band {
+			before += size
+		}
+		all += size
+	}
+	b := &r.bands[band]
+	end := all * uint64(n) / uint64(of)
+	chunks := (max(end, before) - before) / uint64(chunkBytes(b.form.Type()))
+	if chunks >= b.chunks {
+		return b.chunks
+	}
+	return chunks &^ (pieceChunks - 1)
+}
+
+// readExpert packs chunks [from, to) of one expert's runs of a band into dst, the band's form.
+func (s *reader) readExpert(ctx context.Context, m *matrix, expert int, from, to uint64, dst, scratch []byte) error {
 	typ := m.form.Type()
 	size, values := chunkBytes(typ), chunkValues(typ)
-	at := uint64(0)
+	at := uint64(0) // chunks before the run, and of it
 	for _, r := range m.runs {
-		off := r.off + int64(expert)*r.next
-		for left := r.chunks; left > 0; {
+		first := at
+		at = max(at, min(from, first+r.chunks))
+		off := r.off + int64(expert)*r.next + int64(at-first)*int64(size)
+		for left := min(to, first+r.chunks) - min(at, to); left > 0; {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -87,9 +136,10 @@ func (s *reader) readExpert(ctx context.Context, m *matrix, expert int, dst, scr
 			}
 			at, left, off = at+n, left-n, off+int64(length)
 		}
+		at = first + r.chunks
 	}
-	if copied(typ) {
-		clear(dst[int(at)*size:])
+	if copied(typ) && to == m.chunks {
+		clear(dst[int(to)*size:])
 	}
 	return nil
 }

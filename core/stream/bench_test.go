@@ -7,7 +7,11 @@ import (
 
 type noLoader struct{}
 
-func (noLoader) Load(context.Context, Key, int, int) error { return nil }
+func (noLoader) Begin(context.Context, Key, int, int) (Transfer, int, error) {
+	return noLoader{}, 2, nil
+}
+func (noLoader) Read(context.Context, int) error { return nil }
+func (noLoader) End(error) error                 { return nil }
 
 // BenchmarkEnsure asks for 8 of 128 experts, layer after layer of 48.
 func BenchmarkEnsure(b *testing.B) {

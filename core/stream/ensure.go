@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Pins keeps what one Ensure made resident in its slots until Release.
@@ -14,11 +15,14 @@ type Pins struct {
 
 // pinSet is what Pins points to. slots, ids and loads are parallel, in the order asked.
 type pinSet struct {
-	bank  *bank
-	slots []int
-	ids   []int
-	loads []*load // nil where the record was there
-	use   uint64
+	bank    *bank
+	slots   []int
+	ids     []int         // negative where the load failed, which has taken its pins back
+	loads   []*load       // nil where the record is there
+	pending int           // loads that have not ended
+	ready   chan struct{} // gets a value when pending becomes 0, or err is set
+	err     error         // of the first load that failed
+	use     uint64
 }
 
 // Slots returns the slots in the order the experts were asked for, in the layer's
@@ -73,7 +77,7 @@ func (p *Pool) EnsureWith(ctx context.Context, layer int, experts []int, meanwhi
 		return Pins{}, fmt.Errorf("stream: layer %d: %w", layer, err)
 	}
 	meanwhile()
-	if err := set.wait(ctx); err != nil {
+	if err := p.wait(ctx, set); err != nil {
 		p.mu.Lock()
 		p.drop(set)
 		p.mu.Unlock()
@@ -210,6 +214,12 @@ func (p *Pool) take(at place, experts []int) *pinSet {
 		b.pin(id)
 		set.loads[i], set.slots[i] = e.load, e.load.slot
 	}
+	for i, l := range set.loads {
+		if l != nil && !slices.Contains(set.loads[:i], l) {
+			l.waiting = append(l.waiting, set)
+			set.pending++
+		}
+	}
 	return set
 }
 
@@ -231,21 +241,44 @@ func (p *Pool) waitSlot(ctx context.Context, b *bank) error {
 }
 
 // wait returns when all records are there, or why one is not.
-func (s *pinSet) wait(ctx context.Context) error {
-	for _, l := range s.loads {
-		if l == nil {
-			continue
-		}
+func (p *Pool) wait(ctx context.Context, s *pinSet) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s.pending > 0 && s.err == nil {
+		p.mu.Unlock()
 		select {
-		case <-l.done:
-			if l.err != nil {
-				return l.err
-			}
+		case <-s.ready:
+			p.mu.Lock()
 		case <-ctx.Done():
-			return fmt.Errorf("stream: %v: %w", l.bank.key(l.id), ctx.Err())
+			p.mu.Lock()
+			if i := slices.IndexFunc(s.loads, func(l *load) bool { return l != nil }); i >= 0 {
+				return fmt.Errorf("stream: %v: %w", s.bank.key(s.ids[i]), ctx.Err())
+			}
 		}
 	}
-	return nil
+	return s.err
+}
+
+// ended takes note that a load has ended.
+func (s *pinSet) ended(l *load, err error) {
+	for i := range s.loads {
+		if s.loads[i] == l {
+			s.loads[i] = nil
+			if err != nil {
+				s.ids[i] = -1
+			}
+		}
+	}
+	s.pending--
+	if s.err == nil {
+		s.err = err
+	}
+	if s.pending == 0 || s.err != nil {
+		select {
+		case s.ready <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // newSet returns a set for n experts of a bank, a released one where there is one.
@@ -254,7 +287,7 @@ func (p *Pool) newSet(b *bank, n int) *pinSet {
 	if last := len(p.sets) - 1; last >= 0 {
 		set, p.sets = p.sets[last], p.sets[:last]
 	} else {
-		set = &pinSet{}
+		set = &pinSet{ready: make(chan struct{}, 1)}
 	}
 	if cap(set.slots) < n {
 		set.slots, set.ids, set.loads = make([]int, n), make([]int, n), make([]*load, n)
@@ -266,12 +299,19 @@ func (p *Pool) newSet(b *bank, n int) *pinSet {
 // drop takes the set's pins back and keeps it for re-use.
 func (p *Pool) drop(set *pinSet) {
 	for i, id := range set.ids {
-		if l := set.loads[i]; l != nil && l.err != nil {
-			continue // a failed load has already taken its pins back
+		if l := set.loads[i]; l != nil {
+			l.forget(set)
 		}
-		set.bank.unpin(id)
+		if id >= 0 {
+			set.bank.unpin(id)
+		}
 	}
 	clear(set.loads)
+	set.pending, set.err = 0, nil
+	select {
+	case <-set.ready:
+	default:
+	}
 	set.use++
 	p.sets = append(p.sets, set)
 }

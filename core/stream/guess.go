@@ -57,34 +57,39 @@ func (p *Pool) Fill(ctx context.Context, layer, expert int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	l, there := p.fill(at, at.first+expert)
-	if l == nil {
+	f, there := p.fill(at, at.first+expert)
+	if f == nil {
 		return there, nil
 	}
 	select {
-	case <-l.done:
-		return l.err == nil, l.err
+	case <-f.done:
+		return f.err == nil, f.err
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
 }
 
-func (p *Pool) fill(at place, id int) (l *load, there bool) {
+// fill returns what to wait for; nil for nothing.
+func (p *Pool) fill(at place, id int) (f *filling, there bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b, e := at.bank, &at.bank.entries[id]
+	l := e.load
 	switch {
-	case e.load != nil:
-		return e.load, false
+	case l != nil:
 	case e.slot >= 0:
 		return nil, true
 	case p.closed || len(b.free) == 0:
 		return nil, false
+	default:
+		l = p.start(b, id, true)
+		l.keep = true
+		p.counters[at.counters].Filled++
 	}
-	l = p.start(b, id, true)
-	l.keep = true
-	p.counters[at.counters].Filled++
-	return l, false
+	if l.filling == nil {
+		l.filling = &filling{done: make(chan struct{})}
+	}
+	return l.filling, false
 }
 
 // wanted counts that an expert is asked for: a guess of it was useful, and one still in the queue goes to the front.
@@ -105,4 +110,5 @@ func (p *Pool) wanted(e *entry, c *Counters) {
 	if p.guesses.remove(l) {
 		p.queue.push(l)
 	}
+	p.wake(1) // a reader that must not guess may work at it now
 }

@@ -1,11 +1,6 @@
 package stream
 
-import (
-	"errors"
-	"fmt"
-)
-
-var errUnwanted = errors.New("no call waits for it any more")
+import "slices"
 
 // load is one record on its way into a slot, which it owns until it ends.
 type load struct {
@@ -15,9 +10,39 @@ type load struct {
 	guess bool  // no Ensure has asked for it
 	keep  bool  // a guess that DropGuesses leaves in the queue
 	next  *load // in a queue
-	// done is closed at the end; err is written before, under the lock.
-	done chan struct{}
+
+	// From its beginning on:
+	transfer Transfer
+	pieces   int
+	taken    int   // pieces that a reader has begun
+	left     int   // pieces that have not ended
+	err      error // of the first piece that failed
+
+	waiting []*pinSet // of calls that wait for it
+	filling *filling  // the same of Fill; nil for none
+}
+
+// filling is what a call of Fill waits for.
+type filling struct {
+	done chan struct{} // closed at the end; err is written before
 	err  error
+}
+
+// newLoad returns a load, an ended one where there is one.
+func (p *Pool) newLoad(b *bank, id, slot int, guess bool) *load {
+	var l *load
+	if last := len(p.spare) - 1; last >= 0 {
+		l, p.spare = p.spare[last], p.spare[:last]
+	} else {
+		l = &load{}
+	}
+	*l = load{bank: b, id: id, slot: slot, guess: guess, waiting: l.waiting[:0]}
+	return l
+}
+
+// forget takes a call that waits no longer off the load.
+func (l *load) forget(s *pinSet) {
+	l.waiting = slices.DeleteFunc(l.waiting, func(x *pinSet) bool { return x == s })
 }
 
 // loadQueue holds the loads that no reader has begun, oldest first. Each owns a
@@ -70,7 +95,7 @@ func (p *Pool) start(b *bank, id int, guess bool) *load {
 		p.evict(b)
 	}
 	last := len(b.free) - 1
-	l := &load{bank: b, id: id, slot: b.free[last], guess: guess, done: make(chan struct{})}
+	l := p.newLoad(b, id, b.free[last], guess)
 	b.free = b.free[:last]
 	b.entries[id].load = l
 	if guess {
@@ -78,10 +103,7 @@ func (p *Pool) start(b *bank, id int, guess bool) *load {
 	} else {
 		p.queue.push(l)
 	}
-	if p.reading < p.readers {
-		p.reading++
-		p.running.Go(p.read)
-	}
+	p.wake(1)
 	return l
 }
 
@@ -95,68 +117,4 @@ func (p *Pool) evict(b *bank) {
 		e.guessed = false
 		c.Wasted++
 	}
-}
-
-// nextLoad gives a reader its next load: what calls wait for first, and a guess only where a reader stays free of them, so that a
-// read that a call waits for need not wait for one that may be in vain.
-func (p *Pool) nextLoad() *load {
-	if l := p.queue.pop(); l != nil {
-		return l
-	}
-	if p.guessing < max(1, p.readers-1) {
-		return p.guesses.pop()
-	}
-	return nil
-}
-
-// read is a reader: it works until the queue is empty.
-func (p *Pool) read() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for l := p.nextLoad(); l != nil; l = p.nextLoad() {
-		switch {
-		case p.closed:
-			p.finish(l, errClosed)
-		case l.guess:
-			p.guessing++
-			err := p.load(l)
-			p.guessing--
-			p.finish(l, err)
-		case l.bank.entries[l.id].pins == 0:
-			p.finish(l, errUnwanted)
-		default:
-			p.finish(l, p.load(l))
-		}
-	}
-	p.reading--
-}
-
-// load runs the loader without the lock.
-func (p *Pool) load(l *load) error {
-	p.mu.Unlock()
-	defer p.mu.Lock()
-	return p.loader.Load(p.ctx, l.bank.key(l.id), l.bank.index, l.slot)
-}
-
-// finish makes the record resident, or frees its slot and takes its pins back.
-func (p *Pool) finish(l *load, err error) {
-	b, e := l.bank, &l.bank.entries[l.id]
-	c := &p.counters[b.counters+l.id/b.experts]
-	e.load = nil
-	if err != nil {
-		l.err = fmt.Errorf("stream: %v: %w", b.key(l.id), err)
-		e.pins = 0
-		b.release(l.slot)
-		c.Failed++
-	} else {
-		b.setSlot(l.id, l.slot)
-		p.absent--
-		e.guessed = l.guess && !l.keep
-		if e.pins == 0 {
-			b.offer(l.id)
-		}
-		c.Loads++
-		c.Bytes += b.bytes
-	}
-	close(l.done)
 }

@@ -36,14 +36,21 @@ type Key struct {
 // String returns the key as errors print it.
 func (k Key) String() string { return fmt.Sprintf("layer %d expert %d", k.Layer, k.Expert) }
 
-// Loader fills slots.
+// Loader fills slots. Its methods are called from at most Config.Readers goroutines at once, and never at once for one slot.
 type Loader interface {
-	// Load reads the record of key and uploads it to a slot of a bank (both numbered
-	// from 0; bank as in Config.Banks). It returns when the upload is ordered ahead of
-	// any later submit. It is called from at most Config.Readers goroutines at once and
-	// never twice at once for one slot. The context ends when the pool closes. Load must
-	// not need a goroutine that waits in Ensure.
-	Load(ctx context.Context, key Key, bank, slot int) error
+	// Begin begins to load the record of key into a slot of a bank (both numbered from 0; bank as in Config.Banks), and
+	// returns the pieces, at least 1, that it can be read in at once. It may wait for memory, which two transfers for
+	// each reader must have. The context ends when the pool closes. It must not need a goroutine that waits in Ensure.
+	Begin(ctx context.Context, key Key, bank, slot int) (t Transfer, pieces int, err error)
+}
+
+// Transfer is a record on its way into a slot.
+type Transfer interface {
+	// Read reads a piece, numbered from 0. Different pieces are read at once, in any order, each once.
+	Read(ctx context.Context, piece int) error
+	// End ends the transfer, with nil when all pieces are read: then it returns when the record's upload is ordered ahead
+	// of any later submit. With another error, a piece's, it gives up; what it returns then is ignored.
+	End(err error) error
 }
 
 // Bank is one buffer of Slots equal slots and the MoE layers it serves.
@@ -57,7 +64,7 @@ type Bank struct {
 // Config describes a pool.
 type Config struct {
 	Banks   []Bank
-	Readers int                   // loads at once, at least 1
+	Readers int                   // pieces read at once, at least 1
 	Loader  Loader                // fills the slots
 	Policy  func(keys int) Policy // makes each bank's eviction policy; nil is NewLRU
 }
@@ -70,6 +77,7 @@ type Pool struct {
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	running sync.WaitGroup // reader goroutines
+	work    sync.Cond      // they wait for it, with mu
 
 	mu       sync.Mutex // guards all below, and the banks
 	banks    []*bank
@@ -77,7 +85,10 @@ type Pool struct {
 	counters []Counters
 	queue    loadQueue // what calls wait for
 	guesses  loadQueue
-	reading  int       // reader goroutines alive
+	open     []*load   // begun, with pieces that no reader has taken
+	spare    []*load   // ended, for re-use
+	alive    int       // reader goroutines
+	idle     int       // of them waiting for work, and not woken yet
 	guessing int       // of them at a guess
 	absent   int       // keys that are not resident
 	sets     []*pinSet // released, for re-use
@@ -106,6 +117,7 @@ func New(c Config) (*Pool, error) {
 		c.Policy = NewLRU
 	}
 	p := &Pool{loader: c.Loader, readers: c.Readers}
+	p.work.L = &p.mu
 	if err := checkBanks(c.Banks); err != nil {
 		return nil, err
 	}
@@ -153,7 +165,7 @@ func (p *Pool) Tick() {
 }
 
 // Close ends the pool: reads that have not begun are dropped, waiting calls of
-// Ensure fail, and Close returns when no Load runs any more, so that the buffers
+// Ensure fail, and Close returns when no transfer runs any more, so that the buffers
 // may be destroyed. Pins may still be released. Closing twice is harmless.
 func (p *Pool) Close() {
 	p.mu.Lock()
@@ -161,6 +173,7 @@ func (p *Pool) Close() {
 	for _, b := range p.banks {
 		b.wake()
 	}
+	p.wake(p.idle) // to end
 	p.mu.Unlock()
 	p.cancel()
 	p.running.Wait()

@@ -23,10 +23,12 @@ func TestStress(t *testing.T) {
 			return func(int) Policy { return &randomPolicy{rng: rng} }
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			rng := seeded(t)
-			stress(t, rng, policy(rand.New(rand.NewPCG(rng.Uint64(), 1))))
-		})
+		for _, pieces := range []int{1, 4} {
+			t.Run(fmt.Sprintf("%s/pieces=%d", name, pieces), func(t *testing.T) {
+				rng := seeded(t)
+				stress(t, rng, policy(rand.New(rand.NewPCG(rng.Uint64(), 1))), pieces)
+			})
+		}
 	}
 }
 
@@ -40,10 +42,11 @@ var stressBanks = []Bank{
 	{Layers: []int{3, 4}, Experts: 6, RecordBytes: 30, Slots: 4},
 }
 
-func stress(t *testing.T, rng *rand.Rand, policy func(int) Policy) {
+func stress(t *testing.T, rng *rand.Rand, policy func(int) Policy, pieces int) {
 	w := newWorld(t, stressBanks)
+	w.pieces = pieces
 	w.before = func(_ context.Context, k Key) error {
-		switch rand.IntN(20) {
+		switch rand.IntN(20 * pieces) {
 		case 0:
 			return fmt.Errorf("%w of %v", errRead, k)
 		case 1:

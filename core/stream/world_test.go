@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 )
 
 var errRead = errors.New("injected read error")
@@ -21,12 +23,13 @@ type cell struct {
 // world is slot memory and a loader that writes it. It reports any load into a slot
 // that is pinned or already being written.
 type world struct {
-	t     testing.TB
-	mu    sync.Mutex
-	cells [][]cell
-	log   []Key // loads begun
-	good  int   // loads that succeeded
-	// before runs without the lock before a record is there; it may block or fail.
+	t      testing.TB
+	mu     sync.Mutex
+	cells  [][]cell
+	log    []Key // loads begun
+	good   int   // loads that succeeded
+	pieces int   // of a load
+	// before runs without the lock before a piece is there; it may block or fail.
 	before func(ctx context.Context, key Key) error
 }
 
@@ -38,29 +41,63 @@ func newWorld(t testing.TB, banks []Bank) *world {
 	return w
 }
 
-func (w *world) Load(ctx context.Context, key Key, bank, slot int) error {
+// transfer is a load of the world.
+type transfer struct {
+	w     *world
+	key   Key
+	cell  *cell
+	read  []bool
+	fail  error
+	under int // reads now
+}
+
+func (w *world) Begin(_ context.Context, key Key, bank, slot int) (Transfer, int, error) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	c := &w.cells[bank][slot]
 	if c.busy || c.pins > 0 {
 		w.t.Errorf("load of %v into bank %d slot %d, which is busy (%v) or pinned (%d)", key, bank, slot, c.busy, c.pins)
 	}
 	c.busy, c.filled = true, false
 	w.log = append(w.log, key)
-	w.mu.Unlock()
+	return &transfer{w: w, key: key, cell: c, read: make([]bool, max(w.pieces, 1))}, w.pieces, nil
+}
+
+func (x *transfer) Read(ctx context.Context, piece int) error {
+	x.w.mu.Lock()
+	if piece < 0 || piece >= len(x.read) || x.read[piece] {
+		x.w.t.Errorf("%v: piece %d of %d is read twice, or is none", x.key, piece, len(x.read))
+	}
+	x.read[piece] = true
+	x.under++
+	x.w.mu.Unlock()
 
 	var err error
-	if w.before != nil {
-		err = w.before(ctx, key)
+	if x.w.before != nil {
+		err = x.w.before(ctx, x.key)
 	}
 
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	c.busy = false
-	if err == nil {
-		c.key, c.filled = key, true
-		w.good++
+	x.w.mu.Lock()
+	defer x.w.mu.Unlock()
+	x.under--
+	if err != nil {
+		x.fail = err
 	}
 	return err
+}
+
+func (x *transfer) End(err error) error {
+	x.w.mu.Lock()
+	defer x.w.mu.Unlock()
+	if x.under > 0 || err == nil && (x.fail != nil || slices.Contains(x.read, false)) {
+		x.w.t.Errorf("%v: end with %v: %d reads run, pieces read %v, one failed with %v", x.key, err, x.under, x.read, x.fail)
+	}
+	x.cell.busy = false
+	if err == nil {
+		x.cell.key, x.cell.filled = x.key, true
+		x.w.good++
+	}
+	return nil
 }
 
 // holds checks that the slots hold the records asked for, in the order asked, and
@@ -150,8 +187,15 @@ func checkPool(t testing.TB, p *Pool) {
 // checkQuiet checks what holds once no call and no load runs and no pin is held.
 func checkQuiet(t testing.TB, p *Pool) {
 	t.Helper()
-	p.running.Wait()
+	for quiet := false; !quiet; time.Sleep(time.Millisecond) {
+		p.mu.Lock()
+		quiet = p.idle == p.alive
+		p.mu.Unlock()
+	}
 	checkPool(t, p)
+	if n := len(p.open); n > 0 || p.queue.head != nil || p.guesses.head != nil || p.guessing != 0 {
+		t.Errorf("have %d loads open, queues from %v and %v, %d readers at guesses, want none", n, p.queue.head, p.guesses.head, p.guessing)
+	}
 	for _, b := range p.banks {
 		if have := len(b.free) + b.evictable; have != b.slots {
 			t.Errorf("bank %d: %d slots free or evictable, want all %d", b.index, have, b.slots)
