@@ -90,7 +90,7 @@ func (s *Session) Feed(ctx context.Context, tokens []int32, want int, emit func(
 		}
 		n := s.model.stepLength(len(tokens), want)
 		outs := max(0, min(n, n-len(tokens)+want))
-		if err := s.step(ctx, tokens[:n], outs); err != nil {
+		if err := s.step(tokens[:n], outs); err != nil {
 			return err
 		}
 		for i := range outs {
@@ -120,7 +120,7 @@ func (m *Model) stepLength(left, want int) int {
 const fewTokens = 5
 
 // step feeds tokens and leaves the logits of the last outs of them in the runner.
-func (s *Session) step(ctx context.Context, ids []int32, outs int) error {
+func (s *Session) step(ids []int32, outs int) error {
 	if s.broken != nil {
 		return fmt.Errorf("engine: an earlier step of this session failed, reset it first: %w", s.broken)
 	}
@@ -131,9 +131,9 @@ func (s *Session) step(ctx context.Context, ids []int32, outs int) error {
 		return err
 	}
 	step := program.StepUniform{T: uint32(len(ids)), Pos0: uint32(s.pos), S: uint32(s.pos + len(ids)), O: uint32(outs), Chunk: uint32(m.Chunk)}
-	// From here on the session's state changes: a step that fails half-way leaves it unusable.
+	// From here on the session's state changes: a step that fails half-way leaves it unusable, so none is cancelled.
 	s.high = max(s.high, s.pos+len(ids))
-	if err := m.run(context.WithoutCancel(ctx), s, step); err != nil {
+	if err := m.run(context.Background(), s, step); err != nil {
 		s.broken = err
 		return err
 	}

@@ -27,6 +27,8 @@ type runner struct {
 	tiles    tiling
 	held     stream.Pins // of the experts that the next submit reads
 	holding  bool
+	step     [stepBytes]byte
+	outs     [4 * maxOuts]byte
 }
 
 // row decodes the logits of output row i of the last step.

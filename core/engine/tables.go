@@ -165,7 +165,7 @@ func (t *tables) release() {
 
 // writeStep tells the kernels about the step.
 func (m *Model) writeStep(s program.StepUniform) error {
-	var b [stepBytes]byte
+	b := &m.runner.step
 	for i, v := range []uint32{s.T, s.Pos0, s.S, s.Row0, s.O, s.G, s.Chunk} {
 		binary.LittleEndian.PutUint32(b[4*i:], v)
 	}
@@ -177,7 +177,7 @@ func (m *Model) writeOuts(s program.StepUniform) error {
 	if s.O == 0 {
 		return nil
 	}
-	var b [4 * maxOuts]byte
+	b := &m.runner.outs
 	for i := range s.O {
 		binary.LittleEndian.PutUint32(b[4*i:], s.T-s.O+i)
 	}

@@ -1,6 +1,9 @@
 package ggml
 
-import "fmt"
+import (
+	"fmt"
+	"sync"
+)
 
 // Dequantize writes the values of src, a run of whole blocks of type t, to
 // dst, whose length must be exactly their number.
@@ -31,16 +34,21 @@ func DequantizeF32(t Type, dst []float32, src []byte) error {
 		return err
 	}
 	values, bytes := t.BlockSize(), t.BlockBytes()
-	var block [256]float64
+	buf := blocks.Get().(*[256]float64)
+	defer blocks.Put(buf)
+	block := buf[:values]
 	for len(src) > 0 {
-		k.reference(block[:values], src[:bytes])
-		for i, v := range block[:values] {
+		k.reference(block, src[:bytes])
+		for i, v := range block {
 			dst[i] = float32(v)
 		}
 		dst, src = dst[values:], src[bytes:]
 	}
 	return nil
 }
+
+// blocks lends out the memory of one block.
+var blocks = sync.Pool{New: func() any { return new([256]float64) }}
 
 // blocksOf finds t's table entry and checks that bytes hold exactly values.
 func blocksOf(t Type, values, bytes uint64) (*kind, error) {

@@ -3,6 +3,7 @@ package ggml
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // A GPU form is how the host packs a weight of rows × cols values for WGSL:
@@ -70,19 +71,23 @@ func (p Packing) Planes(rows, cols uint64) (offsets []uint64, total uint64, err 
 // rows × cols. With it a large tensor is uploaded piece by piece: Pack n rows
 // as a form of their own, then copy plane i of the piece to the span of i.
 func (p Packing) Spans(rows, cols, row0, n uint64) ([]Span, error) {
-	if row0 > rows || n > rows-row0 {
-		return nil, fmt.Errorf("ggml: %v: have rows %d and %d more, want at most %d in all", p.typ, row0, n, rows)
-	}
-	whole, _, err := p.layout(rows, cols)
+	spans, err := p.spans(rows, cols, row0, n)
 	if err != nil {
 		return nil, err
 	}
-	spans := make([]Span, len(p.kind.planes))
+	return slices.Clone(spans[:len(p.kind.planes)]), nil
+}
+
+func (p Packing) spans(rows, cols, row0, n uint64) ([maxPlanes]Span, error) {
+	if row0 > rows || n > rows-row0 {
+		return [maxPlanes]Span{}, fmt.Errorf("ggml: %v: have rows %d and %d more, want at most %d in all", p.typ, row0, n, rows)
+	}
+	spans, _, err := p.layout(rows, cols)
 	for i, plane := range p.kind.planes {
 		row := cols / UnitSize / plane.units * plane.bytes
-		spans[i] = Span{whole[i].Offset + row0*row, n * row}
+		spans[i] = Span{spans[i].Offset + row0*row, n * row}
 	}
-	return spans, nil
+	return spans, err
 }
 
 // layout is each plane's span and the size of the whole form.

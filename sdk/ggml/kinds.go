@@ -8,7 +8,7 @@ type kind struct {
 	reference func(dst []float64, block []byte)
 	planes    []plane
 	// pack writes whole blocks to as many units of the planes. Lengths match.
-	pack func(out *planes, src []byte)
+	pack func(out planes, src []byte)
 	// unit writes the 32 values of unit g to dst.
 	unit func(dst []float64, in *planes, g int)
 }

@@ -22,7 +22,7 @@ func (p Packing) PackRows(dst, src []byte, rows, cols, row0, n uint64) error {
 	if err != nil {
 		return err
 	}
-	spans, err := p.Spans(rows, cols, row0, n)
+	spans, err := p.spans(rows, cols, row0, n)
 	if err != nil {
 		return err
 	}
@@ -32,10 +32,10 @@ func (p Packing) PackRows(dst, src []byte, rows, cols, row0, n uint64) error {
 		return fmt.Errorf("ggml: %v: have %d bytes for %d rows of %d values, want %d", p.typ, len(src), n, cols, want)
 	}
 	var out planes
-	for i, s := range spans {
-		out[i] = dst[s.Offset : s.Offset+s.Len]
+	for i := range p.kind.planes {
+		out[i] = dst[spans[i].Offset : spans[i].Offset+spans[i].Len]
 	}
-	p.kind.pack(&out, src)
+	p.kind.pack(out, src)
 	if row0+n == rows {
 		for i := range p.kind.planes {
 			end := whole[i].Offset + whole[i].Len

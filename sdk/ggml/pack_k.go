@@ -2,7 +2,7 @@ package ggml
 
 // packQ2_K: 2-bit quants (value j: pair j/8 of byte j%8) | per 16 values a
 // byte, scale low nibble and minimum high | per superblock d, dmin f16.
-func packQ2_K(out *planes, src []byte) {
+func packQ2_K(out planes, src []byte) {
 	q, scales, dm := out[0], out[1], out[2]
 	for ; len(src) >= 84; src = src[84:] {
 		b := (*[84]byte)(src)
@@ -16,7 +16,7 @@ func packQ2_K(out *planes, src []byte) {
 
 // packQ3_K: low bit pairs as Q2_K's | high bits as Q5_0's | per 16 values an
 // int8 scale, 32 already taken off | per superblock d f16.
-func packQ3_K(out *planes, src []byte) {
+func packQ3_K(out planes, src []byte) {
 	q, high, scales, d := out[0], out[1], out[2], out[3]
 	for ; len(src) >= 110; src = src[110:] {
 		b := (*[110]byte)(src)
@@ -42,7 +42,7 @@ func unpackScalesQ3(dst, src []byte) {
 
 // packQ4_K: nibbles, each unit in Q4_0's order | 6-bit scale, 6-bit minimum, a
 // byte each | per superblock d, dmin f16.
-func packQ4_K(out *planes, src []byte) {
+func packQ4_K(out planes, src []byte) {
 	q, scales, dm := out[0], out[1], out[2]
 	for ; len(src) >= 144; src = src[144:] {
 		b := (*[144]byte)(src)
@@ -54,7 +54,7 @@ func packQ4_K(out *planes, src []byte) {
 }
 
 // packQ5_K: as Q4_K with high bits as Q5_0's after the nibbles.
-func packQ5_K(out *planes, src []byte) {
+func packQ5_K(out planes, src []byte) {
 	q, high, scales, dm := out[0], out[1], out[2], out[3]
 	for ; len(src) >= 176; src = src[176:] {
 		b := (*[176]byte)(src)
@@ -68,7 +68,7 @@ func packQ5_K(out *planes, src []byte) {
 
 // packQ6_K: low nibbles, each unit in Q4_0's order | high bit pairs as Q2_K's |
 // per 16 values an int8 scale | per superblock d f16.
-func packQ6_K(out *planes, src []byte) {
+func packQ6_K(out planes, src []byte) {
 	q, high, scales, d := out[0], out[1], out[2], out[3]
 	for ; len(src) >= 210; src = src[210:] {
 		b := (*[210]byte)(src)
@@ -86,7 +86,7 @@ func packQ6_K(out *planes, src []byte) {
 
 // packIQ4_XS: nibbles, already in Q4_0's order | int8 scale, 32 taken off | per
 // superblock d f16.
-func packIQ4_XS(out *planes, src []byte) {
+func packIQ4_XS(out planes, src []byte) {
 	q, scales, d := out[0], out[1], out[2]
 	for ; len(src) >= 136; src = src[136:] {
 		b := (*[136]byte)(src)

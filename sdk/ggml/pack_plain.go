@@ -1,11 +1,11 @@
 package ggml
 
 // packPlain: one plane, the ggml bytes as they are. F32, F16, BF16.
-func packPlain(out *planes, src []byte) { copy(out[0], src) }
+func packPlain(out planes, src []byte) { copy(out[0], src) }
 
 // packQ4_0: nibbles (byte j: value j low, value j+16 high) | d f16.
 // Q4_0 and IQ4_NL.
-func packQ4_0(out *planes, src []byte) {
+func packQ4_0(out planes, src []byte) {
 	q, d := out[0], out[1]
 	for ; len(src) >= 18; src = src[18:] {
 		b := (*[18]byte)(src)
@@ -16,7 +16,7 @@ func packQ4_0(out *planes, src []byte) {
 }
 
 // packQ4_1: nibbles | d, m f16.
-func packQ4_1(out *planes, src []byte) {
+func packQ4_1(out planes, src []byte) {
 	q, dm := out[0], out[1]
 	for ; len(src) >= 20; src = src[20:] {
 		b := (*[20]byte)(src)
@@ -27,7 +27,7 @@ func packQ4_1(out *planes, src []byte) {
 }
 
 // packQ5_0: nibbles | high bits (value j: bit j/4 of byte j%4) | d f16.
-func packQ5_0(out *planes, src []byte) {
+func packQ5_0(out planes, src []byte) {
 	q, high, d := out[0], out[1], out[2]
 	for ; len(src) >= 22; src = src[22:] {
 		b := (*[22]byte)(src)
@@ -39,7 +39,7 @@ func packQ5_0(out *planes, src []byte) {
 }
 
 // packQ5_1: nibbles | high bits | d, m f16.
-func packQ5_1(out *planes, src []byte) {
+func packQ5_1(out planes, src []byte) {
 	q, high, dm := out[0], out[1], out[2]
 	for ; len(src) >= 24; src = src[24:] {
 		b := (*[24]byte)(src)
@@ -51,7 +51,7 @@ func packQ5_1(out *planes, src []byte) {
 }
 
 // packQ8_0: 32 int8 | d f16.
-func packQ8_0(out *planes, src []byte) {
+func packQ8_0(out planes, src []byte) {
 	q, d := out[0], out[1]
 	for ; len(src) >= 34; src = src[34:] {
 		b := (*[34]byte)(src)
@@ -62,7 +62,7 @@ func packQ8_0(out *planes, src []byte) {
 }
 
 // packMXFP4: nibbles | exponent byte.
-func packMXFP4(out *planes, src []byte) {
+func packMXFP4(out planes, src []byte) {
 	q, e := out[0], out[1]
 	for ; len(src) >= 17; src = src[17:] {
 		b := (*[17]byte)(src)
