@@ -42,7 +42,7 @@ type engineFlags struct {
 	GPUBudget budget   `name:"gpu-budget" default:"auto" placeholder:"SIZE" help:"Bytes of GPU memory to use in all, as in 512MB, 4GB or 1.5GiB; max to hold every expert; auto (the default) for what the driver reports free less a tenth, half of the available memory on a CPU device, or 4GiB where nothing is known."`
 	Ctx       int      `short:"c" placeholder:"N" help:"Tokens that prompt and answer together may have. Default: the file's context length, at most 4096."`
 	KV        string   `name:"kv" enum:"f16,f32" default:"${kv=f16}" help:"Precision of the KV caches: f16 or f32 (default ${kv=f16})."`
-	Chunk     int      `placeholder:"N" help:"Most tokens of a prompt that go through the model at once (default 256)."`
+	Chunk     int      `placeholder:"N" help:"Most tokens of a prompt that go through the model at once (default 256, and up to 2048 where the experts don't all fit: each chunk reads them once)."`
 	Evict     eviction `default:"freq" placeholder:"POLICY" help:"Which experts make room for others: freq (default), those with the lowest frequency, where a use counts half as much after 8 tokens, or with freq:TOKENS after that many; or lru, the least recently used."`
 	Routing   string   `enum:"gpu,wait" default:"${routing=gpu}" help:"How a token finds its experts: gpu (default) resolves them on the GPU, several layers ahead; wait reads each layer's routing back first. Tokens are the same."`
 	Lookahead string   `enum:"auto,0,1,2,3" default:"${lookahead=auto}" help:"MoE layers ahead whose experts are guessed and read: auto (default) for what pays, or 0 to 3; with --routing gpu only."`

@@ -101,7 +101,7 @@ func (r *planReport) fill(p *planner, d *simulate.Demand, evict eviction) error 
 		if at, banks, err = p.predict(p.chosen); err != nil {
 			return err
 		}
-		r.Pool = r.poolOf(at, banks)
+		r.Pool, r.Chunk = r.poolOf(at, banks), at.Chunk
 	}
 	r.Bytes, r.Total = at.ByKind(), at.Total()
 	if d == nil {

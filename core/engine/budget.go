@@ -13,6 +13,7 @@ import (
 type Budget struct {
 	Dense, KV, State, Scratch, Table, Staging, Pool uint64
 	Whole                                           uint64 // what Pool would be with every expert resident
+	Chunk                                           int    // most tokens of one step, chosen for the budget where none is asked for
 }
 
 // Total is the sum of all kinds.
@@ -49,13 +50,18 @@ func (m *Planned) Predict(device gpu.Limits, o Options) (Budget, []stream.Bank, 
 	if err := m.checkLoops(DeviceLimits(device)); err != nil {
 		return Budget{}, nil, err
 	}
+	return m.stretched(device, o).predict(device, o)
+}
+
+// predict is Predict at the plan's chunk.
+func (m *Planned) predict(device gpu.Limits, o Options) (Budget, []stream.Bank, error) {
 	x := &Model{Planned: m, limits: device, snapshots: o.Snapshots}
 	return x.budget(o)
 }
 
 // budget chooses what runs beside the program, adds up what is fixed and gives the rest to the pool.
 func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
-	var b Budget
+	b := Budget{Chunk: m.Chunk}
 	if err := m.planTopN(o.Top); err != nil {
 		return b, nil, err
 	}

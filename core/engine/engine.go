@@ -31,7 +31,7 @@ type Opener func(p *program.Plan, weights []*program.Placed, records []*program.
 type Options struct {
 	Budget    uint64                       // bytes of every GPU buffer together; 0 holds everything
 	Context   int                          // tokens a session can hold; 0 is min(4096, the file's)
-	Chunk     int                          // tokens of a prompt that go through the model at once; 0 is 256
+	Chunk     int                          // tokens of a prompt that go through the model at once; 0 is 256, and more where experts are read from disk again and again
 	KVF32     bool                         // KV caches in f32 rather than f16
 	Snapshots int                          // of recurrent state that each session keeps, see Session.Snapshot
 	Top       int                          // read back only the best Top tokens of each row, at most MaxTop; 0 is every logit
@@ -94,6 +94,7 @@ func Load(ctx context.Context, dev *gpu.Device, h *program.Header, p Planner, op
 	if err := planned.checkLoops(device.Limits); err != nil {
 		return nil, err
 	}
+	planned = planned.stretched(dev.Limits(), o)
 	m := &Model{Planned: planned, device: dev, limits: dev.Limits(), snapshots: o.Snapshots, routed: o.Routed, busy: make(chan struct{}, 1)}
 	mask, err := suppressMask(o.Suppress, m.Plan.Model.Vocab)
 	if err != nil {
