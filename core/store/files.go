@@ -117,18 +117,6 @@ func (f *files) room(buf []byte) int {
 	return len(buf)
 }
 
-// uncache drops the files from the page cache, and returns how many bytes of them are left in it.
-func (f *files) uncache() (left int64, err error) {
-	for _, x := range f.all {
-		n, err := uncache(x.handles[0])
-		if err != nil {
-			return 0, err
-		}
-		left += n
-	}
-	return left, nil
-}
-
 // close closes all handles, side by side: with many it would be slow one by one.
 func (f *files) close() error {
 	if f == nil {

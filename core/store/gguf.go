@@ -111,6 +111,9 @@ func openParts(r Reading, file *gguf.File) (*files, error) {
 // those that others use or that are yet to be written. Prepare comes before it.
 func (s *GGUF) Uncache() (left int64, err error) { return s.experts.files.uncache() }
 
+// PageCache is what the system keeps of the files of records. Prepare comes before it.
+func (s *GGUF) PageCache() PageCache { return PageCache{s.experts.files} }
+
 // Close closes the file.
 func (s *GGUF) Close() error { return errors.Join(s.experts.files.close(), s.file.Close()) }
 

@@ -195,6 +195,9 @@ func (s *Packed) Prepare(r Reading) error {
 // Uncache drops the file of records from the page cache, see GGUF.Uncache.
 func (s *Packed) Uncache() (left int64, err error) { return s.files.uncache() }
 
+// PageCache is what the system keeps of the file of records, see GGUF.PageCache.
+func (s *Packed) PageCache() PageCache { return PageCache{s.files} }
+
 // Unchecked takes all checksums for right: for measuring what records cost that were read before.
 func (s *Packed) Unchecked() {
 	for i := range s.store.seen {

@@ -7,15 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// uncache asks the system to forget a file's pages, and returns how many bytes of it are in memory then.
-func uncache(f *os.File) (left int64, err error) {
-	if err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
-		return 0, err
-	}
-	return cached(f)
+// uncache asks the system to forget a file's pages. Those that are yet to be written stay.
+func uncache(f *os.File) error {
+	return unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
 }
 
-// cached is how many bytes of a file are in the page cache.
+// cached is how many bytes of a file are in the page cache; of one that the user may not write the system says all.
 func cached(f *os.File) (int64, error) {
 	info, err := f.Stat()
 	if err != nil || info.Size() == 0 {

@@ -1,0 +1,54 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/sluicehost/sluice/core/store"
+)
+
+// TestPageCache: Fill reads every byte once and brings it to memory; Drop takes it out again where the file system allows it.
+func TestPageCache(t *testing.T) {
+	for _, path := range goldenFiles(t) {
+		o := open(t, path, 0, everything)
+		if err := o.Prepare(store.Reading{Readers: 3}); err != nil {
+			t.Fatal(err)
+		}
+		c, last := o.PageCache(), uint64(0)
+		if c.Size() != o.file.Size() {
+			t.Errorf("%s: have size %d, want %d", path, c.Size(), o.file.Size())
+		}
+		err := c.Fill(context.Background(), func(done, total uint64) {
+			if done <= last || total != uint64(o.file.Size()) {
+				t.Errorf("%s: have %d after %d, of %d", path, done, last, total)
+			}
+			last = done
+		})
+		if err != nil || last != uint64(o.file.Size()) {
+			t.Errorf("%s: have %d bytes filled, %v", path, last, err)
+		}
+		n, err := c.Cached()
+		if err != nil {
+			if !strings.Contains(err.Error(), "can't tell") {
+				t.Error(err)
+			}
+			continue // another system
+		}
+		if n != c.Size() {
+			t.Errorf("%s: have %d bytes cached, want all %d", path, n, c.Size())
+		}
+		if err := c.Drop(); err != nil {
+			t.Error(err)
+		}
+		if n, err := c.Cached(); err != nil || n < 0 || n > c.Size() {
+			t.Errorf("%s: have %d bytes left, %v", path, n, err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := c.Fill(ctx, func(uint64, uint64) {}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: have %v, want it canceled", path, err)
+		}
+	}
+}
