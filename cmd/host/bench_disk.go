@@ -33,7 +33,7 @@ var depths = []int{1, 2, 4, 8, 16, 32, 64}
 
 // diskTarget is a source under measurement.
 type diskTarget interface {
-	ReadRecord(ctx context.Context, layer, expert int, dst []byte) error
+	recordReader
 	Prepare(store.Reading) error
 	Uncache() (left int64, err error)
 	Close() error
@@ -166,7 +166,7 @@ func (b *diskBench) run(ctx context.Context) error {
 	return nil
 }
 
-// measure reads records with n readers until the time is over or each was read once.
+// measure reads records with n readers, see readRandomly.
 func (b *diskBench) measure(ctx context.Context, s diskSourceNamed, direct bool, n int) (diskRow, error) {
 	row := diskRow{Source: s.name, Direct: direct, Readers: n}
 	if now := time.Now(); !now.Before(b.shown.next) {
@@ -177,9 +177,28 @@ func (b *diskBench) measure(ctx context.Context, s diskSourceNamed, direct bool,
 	} else {
 		row.Cached = &left
 	}
+	x, err := readRandomly(ctx, s, b.records, b.experts, n, b.most)
+	row.fill(x.took, x.bytes, x.wall)
+	return row, err
+}
+
+// recordReader gives records.
+type recordReader interface {
+	ReadRecord(ctx context.Context, layer, expert int, dst []byte) error
+}
+
+// randomReads are records that were read, each at another place.
+type randomReads struct {
+	took  []float64 // seconds, of each
+	bytes int64     // as the GPU takes them
+	wall  time.Duration
+}
+
+// readRandomly reads records with n readers until the time is over or each was read once.
+func readRandomly(ctx context.Context, s recordReader, records []*program.PlacedRecord, experts, n int, most time.Duration) (randomReads, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	order := rand.New(rand.NewPCG(benchSeed, uint64(n))).Perm(len(b.records) * b.experts)
+	order := rand.New(rand.NewPCG(benchSeed, uint64(n))).Perm(len(records) * experts)
 	var next, bytes atomic.Int64
 	took := make([][]float64, n)
 	var all sync.WaitGroup
@@ -187,17 +206,17 @@ func (b *diskBench) measure(ctx context.Context, s diskSourceNamed, direct bool,
 	for i := range n {
 		all.Go(func() {
 			var buf []byte
-			for time.Since(start) < b.most || len(took[i]) == 0 {
+			for time.Since(start) < most || len(took[i]) == 0 {
 				at := next.Add(1) - 1
 				if at >= int64(len(order)) {
 					return
 				}
-				r := b.records[order[at]/b.experts]
+				r := records[order[at]/experts]
 				if uint64(len(buf)) < r.GetStride() {
 					buf = make([]byte, r.GetStride())
 				}
 				begun := time.Now()
-				if err := s.ReadRecord(ctx, int(r.GetLayer()), order[at]%b.experts, buf[:r.GetStride()]); err != nil {
+				if err := s.ReadRecord(ctx, int(r.GetLayer()), order[at]%experts, buf[:r.GetStride()]); err != nil {
 					cancel(err)
 					return
 				}
@@ -207,6 +226,5 @@ func (b *diskBench) measure(ctx context.Context, s diskSourceNamed, direct bool,
 		})
 	}
 	all.Wait()
-	row.fill(slices.Concat(took...), bytes.Load(), time.Since(start))
-	return row, context.Cause(ctx)
+	return randomReads{slices.Concat(took...), bytes.Load(), time.Since(start)}, context.Cause(ctx)
 }

@@ -197,3 +197,20 @@ func TestHangup(t *testing.T) {
 		t.Errorf("have %v, want exit code 129; errors:\n%s", l.cmd.ProcessState, l.stderr)
 	}
 }
+
+// TestInterruptBench: Ctrl-C shows the budgets that are measured, and says that the rest is not.
+func TestInterruptBench(t *testing.T) {
+	t.Parallel()
+	needGPU(t)
+	l := start(t, "bench", "--model", tiny, "--budgets", "max,60%,50%,40%,30%,20%", "--prompt", "2", "--decode", "3", "--runs", "0")
+	l.waitFor("host: max, as-is: prompt ")
+	rest := l.interrupt()
+	for _, want := range []string{"\nmax ", "LIMIT", "interrupted: the rest was not measured"} {
+		if !strings.Contains(rest, want) {
+			t.Errorf("have no %q in\n%s", want, rest)
+		}
+	}
+	if strings.Contains(rest, "\n20% ") {
+		t.Errorf("have all rows:\n%s", rest)
+	}
+}

@@ -79,13 +79,7 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, o engine.Option
 	l.budget = why
 	a.log.Debug("GPU budget", "bytes", bytes, "why", why)
 
-	if o.Top > engine.MaxTop {
-		o.Top = 0
-	}
-	o.Budget, o.Context, o.Chunk, o.KVF32 = bytes, e.Ctx, e.Chunk, e.KV == "f32"
-	o.Readers, o.Keep = e.Readers, e.RAMCache > 0
-	o.Wait, o.Lookahead = e.Routing == "wait", e.lookahead()
-	o.Policy = e.Evict.policy()
+	o = e.options(o, bytes)
 	if o.Suppress == nil {
 		if o.Suppress, err = suppressed(f.File); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
@@ -120,6 +114,18 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, o engine.Option
 	return l, err
 }
 
+// options are the flags in the engine's terms, beside what a command sets by itself.
+func (e engineFlags) options(o engine.Options, budget uint64) engine.Options {
+	if o.Top > engine.MaxTop {
+		o.Top = 0
+	}
+	o.Budget, o.Context, o.Chunk, o.KVF32 = budget, e.Ctx, e.Chunk, e.KV == "f32"
+	o.Readers, o.Keep = e.Readers, e.RAMCache > 0
+	o.Wait, o.Lookahead = e.Routing == "wait", e.lookahead()
+	o.Policy = e.Evict.policy()
+	return o
+}
+
 // pluginFor starts the plugin of a file's general.architecture.
 func (a *app) pluginFor(f *gguf.File, path string, r registryFlags) (*plugin.Process, error) {
 	architecture, err := architectureOf(f)
@@ -151,10 +157,13 @@ func architectureOf(f *gguf.File) (string, error) {
 	return s, nil
 }
 
+// fit is fit for a loaded model.
+func (l *loaded) fit(less string) string { return fit(l.model.Planned, less) }
+
 // fit says what to do where a context is too small: give less, or more of a context if the
 // file allows one.
-func (l *loaded) fit(less string) string {
-	if most := int(l.model.Plan.Model.Context); l.model.Context < most {
+func fit(m *engine.Planned, less string) string {
+	if most := int(m.Plan.Model.Context); m.Context < most {
 		return fmt.Sprintf("give %s, or a larger --ctx (at most %d)", less, most)
 	}
 	return fmt.Sprintf("give %s: more than the file's context_length it can't be", less)

@@ -27,16 +27,23 @@ func typicalLimits(l gpu.Limits) gpu.Limits {
 // maxBenchFile is how long what host bench --json prints may be, in bytes.
 const maxBenchFile = 16 << 20
 
-// benchLimits are what a host bench --json measured while it made tokens: the time of a token less what it waited for
-// experts, and the bytes of experts for each second of that wait, uploads included.
+// benchLimits are what a host bench --json measured. Of several budgets it says the limits; of one, they are from the tokens
+// that it made: the time of a token less what it waited for experts, and the bytes of experts for each second of that wait,
+// uploads included.
 func benchLimits(path string) (l simulate.Limits, err error) {
 	data, err := readLimited(path, maxBenchFile)
 	if err != nil {
 		return l, fmt.Errorf("--bench: %w", err)
 	}
-	var b benchReport
+	var b struct {
+		benchReport
+		Limits *machineLimits `json:"limits"`
+	}
 	if err := json.Unmarshal(data, &b); err != nil {
 		return l, fmt.Errorf("--bench: %s: %w: want what host bench --json prints", path, err)
+	}
+	if b.Limits != nil {
+		return b.Limits.planned(path)
 	}
 	runs := b.Runs
 	if len(runs) > 1 {
@@ -56,6 +63,23 @@ func benchLimits(path string) (l simulate.Limits, err error) {
 	l.Token = time.Duration(token * float64(time.Second))
 	if bytes > 0 && wait > 0 {
 		l.Disk = float64(bytes) / wait
+	}
+	return l, nil
+}
+
+// planned are the limits in the terms of the plan: of several states of the page cache, those of the slowest.
+func (m *machineLimits) planned(path string) (l simulate.Limits, err error) {
+	l.Upload, l.Token = m.Upload, time.Duration(m.Token*float64(time.Second))
+	bad := !(m.Upload >= 0 && m.Upload <= 1e9*maxLimit && m.Token >= 0 && m.Token <= maxLimit/1e3)
+	for _, x := range m.Caches {
+		disk := x.Disk * x.Grows // as the GPU has records
+		bad = bad || !(disk >= 0 && disk <= 1e9*maxLimit)
+		if disk > 0 && (l.Disk == 0 || disk < l.Disk) {
+			l.Disk = disk
+		}
+	}
+	if bad || !l.Known() {
+		return simulate.Limits{}, fmt.Errorf("--bench: %s: have no limits, want what host bench --json prints", path)
 	}
 	return l, nil
 }

@@ -56,6 +56,7 @@ type reading struct {
 type diskSource interface {
 	store.Source
 	Prepare(store.Reading) error
+	PageCache() store.PageCache
 }
 
 // reading prepares a source of files of so many bytes, and puts the cache in front. It closes the source
@@ -65,11 +66,26 @@ func (r readingFlags) reading(a *app, s diskSource, bytes int64, records []*prog
 	if n := uint64(r.RAMCache); available > 0 && n > available {
 		return nil, nil, errors.Join(fmt.Errorf("--ram-cache: have %s, want at most the %s of memory that are available", size(n), size(available)), s.Close())
 	}
+	out, err := r.prepare(a, s, uint64(bytes), available)
+	if err != nil {
+		return nil, nil, errors.Join(err, s.Close())
+	}
+	if r.RAMCache == 0 {
+		return s, out, nil
+	}
+	if out.ram, err = ram.New(s, records, experts, uint64(r.RAMCache)); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("--ram-cache: %w", err), s.Close())
+	}
+	return out.ram, out, nil
+}
+
+// prepare makes a source of files of so many bytes read as the flags say.
+func (r readingFlags) prepare(a *app, s diskSource, bytes, available uint64) (*reading, error) {
 	out := &reading{readers: r.Readers}
 	if out.readers == 0 {
 		out.readers = engine.DefaultReaders()
 	}
-	out.direct, out.why = r.direct(uint64(bytes), available)
+	out.direct, out.why = r.direct(bytes, available)
 	err := s.Prepare(store.Reading{Readers: out.readers, Direct: out.direct})
 	if errors.Is(err, store.ErrNoDirect) {
 		if r.Direct == "on" {
@@ -78,17 +94,8 @@ func (r readingFlags) reading(a *app, s diskSource, bytes int64, records []*prog
 		out.direct, out.why = false, err.Error()
 		err = s.Prepare(store.Reading{Readers: out.readers})
 	}
-	if err != nil {
-		return nil, nil, errors.Join(err, s.Close())
-	}
 	a.log.Debug("reading experts", "readers", out.readers, "direct", out.direct, "why", out.why, "ram-cache", uint64(r.RAMCache))
-	if r.RAMCache == 0 {
-		return s, out, nil
-	}
-	if out.ram, err = ram.New(s, records, experts, uint64(r.RAMCache)); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("--ram-cache: %w", err), s.Close())
-	}
-	return out.ram, out, nil
+	return out, err
 }
 
 // directFrom is how much larger than the available memory a file must be for the page cache to be of little use: at twice

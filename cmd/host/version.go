@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 
 	"github.com/sluicehost/sluice/sdk/rpc"
@@ -26,8 +27,10 @@ func (c *versionCmd) Run(a *app) error {
 }
 
 // printJSON writes v on several lines, for people and programs.
-func (a *app) printJSON(v any) error {
-	e := json.NewEncoder(a.out)
+func (a *app) printJSON(v any) error { return writeJSON(a.out, v) }
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)

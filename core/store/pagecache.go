@@ -30,6 +30,9 @@ func (c PageCache) Cached() (n int64, err error) { return c.files.cached() }
 // little is cached. It fails on systems other than Linux.
 func (c PageCache) Drop() error { return c.files.drop() }
 
+// Uncache is Drop for what is yet to be written, too, and returns how many bytes are left: it takes as long as Cached.
+func (c PageCache) Uncache() (left int64, err error) { return c.files.uncache() }
+
 // fillPiece is what one read of Fill asks for.
 const fillPiece = 4 << 20
 

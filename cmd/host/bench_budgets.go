@@ -1,0 +1,121 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/sluicehost/sluice/core/engine"
+)
+
+// benchBudget is one of --budgets: a share of all experts, or what --gpu-budget takes.
+type benchBudget struct {
+	text  string
+	share float64 // more than 0 for a percentage, at most 1
+	budget
+}
+
+// UnmarshalText reads 25% or what a budget reads.
+func (b *benchBudget) UnmarshalText(text []byte) error {
+	s := strings.TrimSpace(string(text))
+	number, percent := strings.CutSuffix(s, "%")
+	if !percent {
+		*b = benchBudget{text: s}
+		if err := b.budget.UnmarshalText([]byte(s)); err != nil {
+			return fmt.Errorf("have %q, want a percentage of the experts such as 25%%, auto, max, or a size such as 512MB or 4GB", s)
+		}
+		return nil
+	}
+	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil || !(n > 0 && n <= 100) {
+		return fmt.Errorf("have %q, want more than 0%% and at most 100%% of the experts", s)
+	}
+	*b = benchBudget{text: s, share: n / 100}
+	return nil
+}
+
+// table says whether a row for each budget and state of the page cache is wanted.
+func (c *benchCmd) table() bool { return len(c.Budgets) > 0 || c.Cache != cacheAsIs }
+
+// benchPlan is what a budget comes to on this machine.
+type benchPlan struct {
+	text     string
+	budget   budget // for --gpu-budget
+	bytes    uint64 // of the GPU, in all
+	slots    int
+	tooSmall *engine.BudgetError // nil where it is not
+}
+
+// plans resolves the budgets.
+func (c *benchCmd) plans(a *app, s *benchSurvey) (out []benchPlan, err error) {
+	budgets := c.Budgets
+	if len(budgets) == 0 {
+		text := "auto"
+		if c.GPUBudget.max {
+			text = "max"
+		} else if !c.GPUBudget.auto {
+			text = strings.ReplaceAll(size(c.GPUBudget.bytes), " ", "")
+		}
+		budgets = []benchBudget{{text: text, budget: c.GPUBudget}}
+	}
+	for _, b := range budgets {
+		p := benchPlan{text: b.text, budget: b.budget}
+		switch bytes, _ := b.budget.resolve(a.ctx, s.device); {
+		case b.share > 0:
+			p.budget = budget{bytes: s.fixed + uint64(math.Ceil(b.share*float64(s.whole)))}
+		case bytes == 0:
+			p.budget = budget{max: true}
+		default:
+			p.budget = budget{bytes: bytes}
+		}
+		have, banks, err := s.predict(p.budget.bytes)
+		if err != nil && !errors.As(err, &p.tooSmall) {
+			return nil, fmt.Errorf("--budgets: %s: %w", b.text, err)
+		}
+		p.bytes = have.Total()
+		for _, k := range banks {
+			p.slots += k.Slots
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// why says what budget works.
+func (p benchPlan) why(s *benchSurvey) string {
+	least := p.tooSmall
+	share := 100 * float64(least.Pool) / float64(s.whole)
+	return fmt.Sprintf("too small: want at least %.1f%%, in all %s (--gpu-budget %d)", math.Ceil(10*share)/10, size(least.Want()), least.Want())
+}
+
+// cpuProfile is where the CPU time goes.
+type cpuProfile struct{ *os.File }
+
+// cpuProfile makes the file of --cpuprofile; nil where there is none. of tells it from those of other rows.
+func (c *benchCmd) cpuProfile(of string) (*cpuProfile, error) {
+	if c.CPUProfile == "" {
+		return nil, nil
+	}
+	path := c.CPUProfile
+	if of != "" {
+		ext := filepath.Ext(path)
+		path = strings.TrimSuffix(path, ext) + "-" + of + ext
+	}
+	f, err := createOutput("--cpuprofile", path)
+	if err != nil {
+		return nil, err
+	}
+	return &cpuProfile{f}, nil
+}
+
+// close ends the file, if there is one.
+func (p *cpuProfile) close() error {
+	if p == nil {
+		return nil
+	}
+	return p.File.Close()
+}

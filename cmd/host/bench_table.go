@@ -1,0 +1,342 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/core/engine"
+	"github.com/sluicehost/sluice/core/gpu"
+)
+
+// benchTable is the command's result for several budgets or states of the page cache. Sizes are in bytes.
+type benchTable struct {
+	Model       string        `json:"model"`
+	Device      string        `json:"device"`
+	File        int64         `json:"file_bytes"`
+	Experts     int           `json:"experts"` // of all layers
+	ExpertBytes uint64        `json:"expert_bytes"`
+	Largest     uint64        `json:"record_bytes"` // the largest
+	Fixed       uint64        `json:"fixed_bytes"`  // of the GPU, beside the experts
+	Prompt      int           `json:"prompt_tokens"`
+	Decode      int           `json:"decode_tokens"`
+	Runs        int           `json:"runs_after_first"`
+	Readers     int           `json:"readers"`
+	Direct      bool          `json:"direct"`
+	Why         string        `json:"direct_why"`
+	Limits      machineLimits `json:"limits"`
+	Rows        []benchRow    `json:"rows"`
+	Notes       []string      `json:"notes"`
+	Interrupted bool          `json:"interrupted"`
+
+	mu sync.Mutex // held while the above changes
+}
+
+// benchRow is one budget with the page cache in one state. Speeds are of the run whose time is the median.
+type benchRow struct {
+	Budget    string       `json:"budget"` // as given
+	Cache     string       `json:"cache"`
+	Error     string       `json:"error,omitempty"` // why it was not measured: the rest is unset
+	GPU       uint64       `json:"gpu_bytes"`
+	Slots     int          `json:"slots"`
+	Share     float64      `json:"resident_share"` // of the experts that have a slot
+	Prefill   float64      `json:"prefill_tokens_per_second"`
+	Decode    float64      `json:"decode_tokens_per_second"`
+	HitRate   float64      `json:"hit_rate"` // of the experts that made tokens asked for
+	Read      float64      `json:"bytes_read_per_token"`
+	FromRAM   float64      `json:"bytes_from_ram_per_token"`
+	Wanted    float64      `json:"read_wanted"` // share of the records read that was asked for
+	Rate      float64      `json:"bytes_read_per_second"`
+	Limit     benchSpeed   `json:"limit"`
+	Efficient float64      `json:"efficiency"` // decode speed over the overlapped limit; 0 is unknown
+	Waited    float64      `json:"disk_wait_seconds_per_token"`
+	Allocs    float64      `json:"allocations_per_token"`
+	Bytes     float64      `json:"allocated_bytes_per_token"`
+	Chunk     int          `json:"chunk"`
+	Runs      []benchRun   `json:"runs"` // the first one first
+	Stats     *statsReport `json:"stats,omitempty"`
+
+	order int // of its budget
+}
+
+// errNoRow says that nothing could be measured.
+var errNoRow = errors.New("no budget could be measured")
+
+// runTable measures a row for each budget and state. Ctrl-C prints those that are done at once, since a step that has begun
+// may take longer than the host may after it.
+func (c *benchCmd) runTable(a *app, out *os.File) error {
+	t := &benchTable{Prompt: c.Prompt, Decode: c.Decode, Runs: c.Runs, Rows: []benchRow{}, Notes: []string{}, Limits: machineLimits{Caches: []benchCache{}}}
+	done := make(chan error, 1)
+	go func() { done <- c.fill(a, t) }()
+	select {
+	case err := <-done:
+		if err != nil && (!t.measured() && !errors.Is(err, errNoRow)) {
+			return err
+		}
+		return errors.Join(t.show(c, a, out), err)
+	case <-a.ctx.Done():
+	}
+	var err error
+	if t.measured() {
+		err = t.show(c, a, out)
+	}
+	return errors.Join(err, <-done)
+}
+
+// fill measures.
+func (c *benchCmd) fill(a *app, t *benchTable) (err error) {
+	s, err := c.survey(a)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	states, err := c.states(s.reading)
+	if err != nil {
+		return err
+	}
+	plans, err := c.plans(a, s)
+	if err != nil {
+		return err
+	}
+	t.describe(s)
+	if err := c.fits(s.planned); err != nil {
+		return err
+	}
+	if c.Cache != cacheAsIs && c.Cache != cacheCold && s.reading.direct {
+		t.note("experts are read past the page cache (" + s.reading.why + "), so they always come from the disk: no row is warm")
+	}
+	for i, p := range plans {
+		if p.tooSmall != nil {
+			t.add(a, benchRow{Budget: p.text, Error: p.why(s), order: i})
+		}
+	}
+	if !slices.ContainsFunc(plans, func(p benchPlan) bool { return p.tooSmall == nil }) {
+		return errNoRow
+	}
+	upload, err := s.leave(a)
+	if err != nil {
+		return err
+	}
+	t.setUpload(upload)
+	for _, cache := range states {
+		if err := c.fillState(a, t, s, s.source.PageCache(), cache, plans); err != nil {
+			return err
+		}
+	}
+	if !t.measured() {
+		return errNoRow
+	}
+	return nil
+}
+
+// fillState measures the budgets with the page cache in one state.
+func (c *benchCmd) fillState(a *app, t *benchTable, s *benchSurvey, pages pageCache, cache string, plans []benchPlan) error {
+	x := benchCache{Cache: cache}
+	if err := x.begin(a.ctx, pages, s.reading.direct, a.progress("reading the file into the page cache")); err != nil {
+		if a.ctx.Err() != nil || c.Cache != cacheBoth {
+			return fmt.Errorf("--cache %s: %w", cache, err)
+		}
+		t.add(a, benchRow{Budget: "all", Cache: cache, Error: err.Error(), order: -1})
+		return nil
+	}
+	// With the page cache as it is, the measurement itself would change it: then it comes last.
+	if cache != cacheAsIs {
+		if err := x.measure(a.ctx, s); err != nil {
+			return err
+		}
+	}
+	t.setCache(x)
+	if x.drop && *x.Before > s.bytes/100 {
+		t.note(fmt.Sprintf("cold: %s of the file stay in the page cache, where others use it, its file system is in memory, or it is another user's: not all reads are from the disk", size(uint64(*x.Before))))
+	}
+	for i, p := range plans {
+		if p.tooSmall != nil {
+			continue
+		}
+		row, err := c.measureRow(a, s, p, &x, pages.Drop)
+		if err != nil {
+			return fmt.Errorf("%s, %s: %w", p.text, cache, err)
+		}
+		row.order = i
+		t.add(a, row)
+	}
+	if x.drop {
+		if err := pages.Drop(); err != nil {
+			return err
+		}
+	}
+	if !s.reading.direct {
+		x.After = cachedNow(pages)
+	}
+	if cache == cacheAsIs {
+		if err := x.measure(a.ctx, s); err != nil {
+			return err
+		}
+	}
+	t.setCache(x)
+	return nil
+}
+
+// measureRow measures a budget.
+func (c *benchCmd) measureRow(a *app, s *benchSurvey, p benchPlan, x *benchCache, drop func() error) (benchRow, error) {
+	row := benchRow{Budget: p.text, Cache: x.Cache, GPU: p.bytes, Slots: p.slots}
+	row.Share = float64(p.slots) / float64(len(s.records)*s.experts)
+	name := p.text + "-" + x.Cache
+	if len(c.Budgets) < 2 && c.Cache != cacheBoth {
+		name = ""
+	}
+	cpu, err := c.cpuProfile(name)
+	if err != nil {
+		return row, err
+	}
+	e := c.engineFlags
+	e.GPUBudget, e.Direct = p.budget, "off"
+	if s.reading.direct { // auto must come out alike for all
+		e.Direct = "on"
+	}
+	shown := a.progress("measuring")
+	err = c.with(a, e, engine.Options{Top: 1}, func(b *bench) error {
+		c.Trace = "" // one budget's serves for all
+		if x.drop {
+			b.drop = drop
+		}
+		if cpu != nil {
+			b.cpu = cpu
+		}
+		b.doing = func(run int, decoding bool) { shown.bench(p.text, x.Cache, run, 1+c.Runs, decoding) }
+		runs, err := b.runs(a.ctx, c.Runs)
+		if err != nil {
+			return err
+		}
+		row.Chunk, row.Runs, row.Stats = b.model.Chunk, runs, b.report()
+		return nil
+	})
+	shown.done()
+	err = errors.Join(err, cpu.close())
+	if errors.Is(err, gpu.ErrOutOfMemory) || errors.Is(err, gpu.ErrBudget) { // others' budgets may fit
+		return benchRow{Budget: p.text, Cache: x.Cache, Error: err.Error()}, nil
+	}
+	if err == nil {
+		row.fill(c.Prompt, c.Decode)
+	}
+	return row, err
+}
+
+// bench shows which run is under way.
+func (p *progress) bench(budget, cache string, run, of int, decoding bool) {
+	if now := time.Now(); !now.Before(p.next) {
+		what := "prompt"
+		if decoding {
+			what = "tokens"
+		}
+		p.show(now, fmt.Sprintf("measuring %s, %s: run %d of %d, %s", budget, cache, run+1, of, what))
+	}
+}
+
+// fill computes a row from its runs.
+func (r *benchRow) fill(prompt, decode int) {
+	runs := counted(r.Runs)
+	r.Prefill = perSecond(prompt, median(runs, benchRun.prefill))
+	if decode == 0 {
+		return
+	}
+	x, n := medianRun(runs, benchRun.decode), float64(decode)
+	r.Decode, r.HitRate, r.Wanted = perSecond(decode, x.Decode), x.DecodeHitRate, x.DecodeWanted
+	r.Read, r.FromRAM, r.Waited = float64(x.DecodeRead)/n, float64(x.DecodeRAM)/n, x.DecodeWait/n
+	r.Allocs, r.Bytes = float64(x.Allocs)/n, float64(x.Bytes)/n
+	if x.Decode > 0 {
+		r.Rate = float64(x.DecodeRead) / x.Decode
+	}
+}
+
+func (t *benchTable) describe(s *benchSurvey) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Model, t.Device, t.File, t.Largest = s.path, s.device.Info().String(), s.bytes, s.largest
+	t.Experts, t.ExpertBytes, t.Fixed = len(s.records)*s.experts, s.whole, s.fixed
+	t.Readers, t.Direct, t.Why = s.reading.readers, s.reading.direct, s.reading.why
+}
+
+func (t *benchTable) note(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Notes = append(t.Notes, text)
+}
+
+func (t *benchTable) setUpload(rate float64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Limits.Upload = rate
+}
+
+// setCache puts a state's limits in, in place of what was known of it.
+func (t *benchTable) setCache(x benchCache) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.IndexFunc(t.Limits.Caches, func(y benchCache) bool { return y.Cache == x.Cache })
+	if i < 0 {
+		t.Limits.Caches = append(t.Limits.Caches, x)
+		return
+	}
+	t.Limits.Caches[i] = x
+}
+
+// add adds a row, and says so.
+func (t *benchTable) add(a *app, r benchRow) {
+	t.mu.Lock()
+	t.Rows = append(t.Rows, r)
+	t.mu.Unlock()
+	fmt.Fprintf(a.err, "host: %s\n", r.line())
+}
+
+// measured says whether any row is.
+func (t *benchTable) measured() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.Rows, benchRow.measured)
+}
+
+func (r benchRow) measured() bool { return r.Error == "" }
+
+// show computes what takes all rows, and prints.
+func (t *benchTable) show(c *benchCmd, a *app, out *os.File) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Interrupted = context.Cause(a.ctx) != nil
+	t.finish()
+	return c.show(a, out, t, func(w io.Writer) error { return t.print(w) })
+}
+
+// finish sorts the rows by budget and sets the limits beside them.
+func (t *benchTable) finish() {
+	slices.SortStableFunc(t.Rows, func(a, b benchRow) int { return a.order - b.order })
+	for _, r := range t.Rows {
+		x := counted(r.Runs)
+		if !r.measured() || r.Slots < t.Experts || t.Decode == 0 {
+			continue
+		}
+		best := medianRun(x, benchRun.decode)
+		if each := (best.Decode - best.DecodeWait) / float64(t.Decode); t.Limits.Token == 0 || each < t.Limits.Token {
+			t.Limits.Token = each
+		}
+	}
+	for i := range t.Rows {
+		r := &t.Rows[i]
+		if !r.measured() || r.Decode == 0 {
+			continue
+		}
+		for _, x := range t.Limits.Caches {
+			if x.Cache == r.Cache {
+				r.Limit = t.Limits.speed(x, r.Read*r.Wanted, r.FromRAM)
+			}
+		}
+		if r.Limit.Bound > 0 {
+			r.Efficient = r.Decode / r.Limit.Bound
+		}
+	}
+}
