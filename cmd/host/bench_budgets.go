@@ -66,7 +66,7 @@ func (c *benchCmd) plans(a *app, s *benchSurvey) (out []benchPlan, err error) {
 		p := benchPlan{text: b.text, budget: b.budget}
 		switch bytes, _ := b.budget.resolve(a.ctx, s.device); {
 		case b.share > 0:
-			p.budget = budget{bytes: s.fixed + uint64(math.Ceil(b.share*float64(s.whole)))}
+			p.budget = budget{bytes: s.budgetFor(b.share)}
 		case bytes == 0:
 			p.budget = budget{max: true}
 		default:
@@ -83,6 +83,22 @@ func (c *benchCmd) plans(a *app, s *benchSurvey) (out []benchPlan, err error) {
 		out = append(out, p)
 	}
 	return out, nil
+}
+
+// budgetFor is the budget whose pool holds a share of all experts. What else the model needs depends on the budget: a
+// larger one may have a longer chunk, which takes more of it, and never a shorter one.
+func (s *benchSurvey) budgetFor(share float64) uint64 {
+	pool := uint64(math.Ceil(share * float64(s.whole)))
+	bytes := s.fixed + pool
+	for range 16 {
+		have, _, err := s.predict(bytes)
+		more := have.Total() - have.Pool + pool
+		if err != nil || more <= bytes {
+			break
+		}
+		bytes = more
+	}
+	return bytes
 }
 
 // why says what budget works.
