@@ -73,12 +73,11 @@ func (m *Model) runWhole(ctx context.Context, s *Session, step program.StepUnifo
 		}
 	}
 	start := time.Now()
-	err := n.commands.Submit()
-	n.commands = nil
-	m.encoding(start)
-	if err != nil {
+	if err := n.commands.Submit(); err != nil {
 		return err
 	}
+	n.ready = false
+	m.encoding(start)
 	if err := m.prepare(s, step); err != nil {
 		return err
 	}
@@ -88,21 +87,22 @@ func (m *Model) runWhole(ctx context.Context, s *Session, step program.StepUnifo
 // prepared is a whole step's commands, encoded.
 type prepared struct {
 	list     gpu.Commands
-	commands *gpu.Prepared // nil for none
+	commands gpu.Prepared
+	ready    bool // to be submitted
 	session  *Session
 	outs     uint32
 }
 
 // fits reports whether it is what a step of a session needs.
 func (p *prepared) fits(s *Session, step program.StepUniform) bool {
-	return p.commands != nil && p.session == s && p.outs == step.O
+	return p.ready && p.session == s && p.outs == step.O
 }
 
 // drop frees what is prepared.
 func (p *prepared) drop() {
-	if p.commands != nil {
+	if p.ready {
 		p.commands.Discard()
-		p.commands = nil
+		p.ready = false
 	}
 }
 
@@ -115,7 +115,8 @@ func (m *Model) prepare(s *Session, step program.StepUniform) (err error) {
 	m.token.record(m, &n.list, s, 0, m.token.tail)
 	m.recordHead(&n.list, s, step)
 	n.session, n.outs = s, step.O
-	n.commands, err = m.device.Prepare(&n.list)
+	err = m.device.Prepare(&n.commands, &n.list)
+	n.ready = err == nil
 	return err
 }
 

@@ -47,17 +47,18 @@ func newDevice(n native, info Info, limits Limits) *Device {
 
 // request is one call on its way through the owner. Hot calls have fields of their own, so that they allocate nothing.
 type request struct {
-	op    func(*Device, *request) error // errWait: answered later, by polling
-	call  func() error                  // for op runCall
-	cmds  []*Commands                   // for op runSubmit
-	buf   *Buffer                       // for writes, maps and unmaps
-	unmap bool                          // what to do when buf's mapping is finished
-	off   uint64
-	data  []byte
-	slot  slot // for waits on the queue
-	last  bool // the request of Close
-	err   error
-	done  chan struct{}
+	op       func(*Device, *request) error // errWait: answered later, by polling
+	call     func() error                  // for op runCall
+	cmds     []*Commands                   // for op runSubmit and runPrepare
+	prepared *Prepared                     // for their ops
+	buf      *Buffer                       // for writes, maps and unmaps
+	unmap    bool                          // what to do when buf's mapping is finished
+	off      uint64
+	data     []byte
+	slot     slot // for waits on the queue
+	last     bool // the request of Close
+	err      error
+	done     chan struct{}
 }
 
 // runCall is the op of everything that is not hot.
@@ -94,7 +95,7 @@ func (d *Device) send(r *request) error {
 func (d *Device) recycle(r *request) error {
 	err := r.err
 	clear(r.cmds)
-	r.op, r.call, r.cmds, r.buf, r.data, r.slot, r.unmap, r.last, r.err = nil, nil, r.cmds[:0], nil, nil, slot{}, false, false, nil
+	*r = request{cmds: r.cmds[:0], done: r.done}
 	select {
 	case d.free <- r:
 	default:

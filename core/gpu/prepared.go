@@ -1,25 +1,34 @@
 package gpu
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Prepared is a list of commands that is encoded already, to be submitted once: encoding costs the CPU some 2 µs a dispatch,
-// which so can be spent while the GPU works on what came before.
+// which so can be spent while the GPU works on what came before. The zero value is ready for Device.Prepare, which may be
+// called again once it was submitted or discarded, and then allocates nothing.
 type Prepared struct {
 	list *Commands
 	d    *Device
 	ref  handle // nil once submitted or discarded; the owner's
 }
 
-// Prepare encodes a list. The list must stay as it is until the result is submitted or discarded; buffers may be mapped
+// Prepare encodes a list into p. The list must stay as it is until p is submitted or discarded; buffers may be mapped
 // meanwhile. With an error nothing is prepared.
-func (d *Device) Prepare(list *Commands) (*Prepared, error) {
-	p := &Prepared{list: list, d: d}
-	return p, d.do(p.encode)
+func (d *Device) Prepare(p *Prepared, list *Commands) error {
+	r := d.request(runPrepare)
+	p.d, r.prepared = d, p
+	r.cmds = append(r.cmds, list)
+	return d.send(r)
 }
 
-func (p *Prepared) encode() error {
-	d := p.d
-	if p.list.err != nil {
+func runPrepare(d *Device, r *request) error {
+	p := r.prepared
+	if p.ref != nil {
+		return errors.New("gpu: prepare: have commands that wait for their submit, want them submitted or discarded")
+	}
+	if p.list = r.cmds[0]; p.list.err != nil {
 		return p.list.err
 	}
 	if !d.n.encodeBegin() {
@@ -35,27 +44,39 @@ func (p *Prepared) encode() error {
 
 // Submit submits what is prepared, as Device.Submit does. It can't be submitted again.
 func (p *Prepared) Submit() error {
-	return p.d.do(func() error {
-		if p.ref == nil {
-			return fmt.Errorf("gpu: submit: the commands were submitted or discarded before: prepare them anew")
-		}
-		if err := p.list.ready(p.d); err != nil {
-			return err
-		}
-		delete(p.d.live, p)
-		ref := p.ref
-		p.ref = nil
-		if p.d.n.submitFinished(ref) != 0 {
-			return fmt.Errorf("gpu: submit: %s", libraryText(p.d.n.errText()))
-		}
-		p.d.unsent = 0
-		return nil
-	})
+	if p.d == nil {
+		return errUnprepared
+	}
+	r := p.d.request(runSubmitPrepared)
+	r.prepared = p
+	return p.d.send(r)
 }
 
-// Discard frees what is prepared. Discarding what was submitted does nothing.
+var errUnprepared = errors.New("gpu: submit: the commands were submitted or discarded before: prepare them anew")
+
+func runSubmitPrepared(d *Device, r *request) error {
+	p := r.prepared
+	if p.ref == nil {
+		return errUnprepared
+	}
+	if err := p.list.ready(d); err != nil {
+		return err
+	}
+	delete(d.live, p)
+	ref := p.ref
+	p.ref = nil
+	if d.n.submitFinished(ref) != 0 {
+		return fmt.Errorf("gpu: submit: %s", libraryText(d.n.errText()))
+	}
+	d.unsent = 0
+	return nil
+}
+
+// Discard frees what is prepared. Discarding what was submitted, or never prepared, does nothing.
 func (p *Prepared) Discard() {
-	_ = p.d.do(func() error { p.release(); return nil }) // ErrClosed: Close has released it
+	if p.d != nil {
+		_ = p.d.do(func() error { p.release(); return nil }) // ErrClosed: Close has released it
+	}
 }
 
 func (p *Prepared) release() {

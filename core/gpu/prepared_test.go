@@ -22,7 +22,8 @@ func TestPrepare(t *testing.T) {
 	var list gpu.Commands
 	list.Dispatch(p, g, 1, 1, 1)
 	back.Copy(&list, 0, b, 0, 8)
-	next, err := d.Prepare(&list)
+	var next gpu.Prepared
+	err = d.Prepare(&next, &list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestPrepare(t *testing.T) {
 		if want := words(2*i+1, 2*i+15); string(data) != string(want) {
 			t.Errorf("have %v, want %v", data, want)
 		}
-		if next, err = d.Prepare(&list); err != nil { // while back is mapped
+		if err = d.Prepare(&next, &list); err != nil { // while back is mapped
 			t.Fatal(err)
 		}
 		if err := next.Submit(); err == nil || !strings.Contains(err.Error(), "is mapped") {
@@ -66,7 +67,7 @@ func TestPrepareRefused(t *testing.T) {
 	d := gputest.Open(t)
 	var list gpu.Commands
 	list.Dispatch(nil, nil, 1, 1, 1)
-	if _, err := d.Prepare(&list); err == nil {
+	if err := d.Prepare(new(gpu.Prepared), &list); err == nil {
 		t.Error("have no error")
 	}
 	if err := d.Submit(&gpu.Commands{}); err != nil {
