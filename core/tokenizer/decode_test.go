@@ -101,7 +101,7 @@ func checkStream(t *testing.T, tok *Tokenizer, ids []int32, special bool) {
 	if have := tok.Decode(ids, special); have != string(want) {
 		t.Fatalf("Decode(%v): have %q, want %q of the bytes %x", ids, have, want, raw)
 	}
-	for cut := range len(ids) + 1 {
+	for cut := 0; cut <= len(ids); cut += 1 + len(ids)/100 { // all of them would take a fuzzer's long inputs too long
 		s := tok.Stream(special)
 		parts := []string{s.Push(ids[:cut]...), s.Push(ids[cut:]...), s.Flush()}
 		checkParts(t, parts, string(want))
