@@ -112,8 +112,8 @@ func (m *Model) prepare(s *Session, step program.StepUniform) (err error) {
 	n := &m.token.next
 	n.drop()
 	n.list.Reset()
-	m.token.record(m, &n.list, s, 0, m.token.tail)
-	m.recordHead(&n.list, s, step)
+	m.token.record(m, &n.list, s, 0, m.token.tail, true)
+	m.recordHead(&n.list, s, step, true)
 	n.session, n.outs = s, step.O
 	err = m.device.Prepare(&n.commands, &n.list)
 	n.ready = err == nil
@@ -126,8 +126,8 @@ func (m *Model) runRest(ctx context.Context, s *Session, from int, step program.
 		return err
 	}
 	start := time.Now()
-	m.token.record(m, &m.runner.commands, s, from, m.token.tail)
-	m.recordHead(&m.runner.commands, s, step)
+	m.token.record(m, &m.runner.commands, s, from, m.token.tail, false)
+	m.recordHead(&m.runner.commands, s, step, false)
 	m.encoding(start)
 	if err := m.submit(); err != nil {
 		return err
@@ -141,26 +141,26 @@ func (m *Model) recordSpan(s *Session, at, next, end int, step program.StepUnifo
 	defer m.encoding(time.Now())
 	t, c := m.token, &m.runner.commands
 	for i := next; i < end; i++ {
-		t.record(m, c, s, at, t.stages[i].experts)
+		t.record(m, c, s, at, t.stages[i].experts, false)
 		c.Dispatch(t.resolve, t.groups[i], 1, 1, 1)
 		at = t.stages[i].experts
-		t.record(m, c, s, at, t.stages[i].end)
+		t.record(m, c, s, at, t.stages[i].end, false)
 		at = t.stages[i].end
 	}
 	if end == len(t.stages) {
-		t.record(m, c, s, at, t.tail)
-		m.recordHead(c, s, step)
+		t.record(m, c, s, at, t.tail, false)
+		m.recordHead(c, s, step, false)
 	}
 	t.readback.Copy(c, 0, t.buffer, 0, t.logBytes())
 }
 
 // recordHead records the head and the copy of its results.
-func (m *Model) recordHead(c *gpu.Commands, s *Session, step program.StepUniform) {
+func (m *Model) recordHead(c *gpu.Commands, s *Session, step program.StepUniform, whole bool) {
 	if step.O == 0 {
 		return
 	}
 	t := m.token
-	t.record(m, c, s, t.tail, len(t.ops))
+	t.record(m, c, s, t.tail, len(t.ops), whole)
 	m.copyLogits(c, step.O)
 }
 

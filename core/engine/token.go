@@ -39,8 +39,9 @@ type token struct {
 // tokenOp is a dispatch of the program, or of topn where d is nil.
 type tokenOp struct {
 	d       *program.Dispatch
-	flat, i int // variant among all, dispatch in it
-	guess   int // stages ahead that it guesses; 0 for none
+	flat, i int  // variant among all, dispatch in it
+	guess   int  // stages ahead that it guesses; 0 for none
+	fixed   bool // its grid is the same for every step with as many output rows
 }
 
 // stage is the ops of one MoE layer: [first, experts) up to its routing, with guesses, [experts, end) its experts and combine.
@@ -66,7 +67,7 @@ func (m *Model) planToken(lookahead int) *token {
 		flat += len(sec.Variants)
 	}
 	if m.topn != nil {
-		t.ops = append(t.ops, tokenOp{}, tokenOp{})
+		t.ops = append(t.ops, tokenOp{fixed: true}, tokenOp{fixed: true})
 	}
 	switch {
 	case lookahead < 0:
@@ -97,6 +98,7 @@ func (t *token) add(sec *program.Section, v *program.Variant, flat int) {
 		op.guess = st.guesses
 	}
 	for op.i, op.d = range v.Dispatches {
+		op.fixed = !slices.ContainsFunc(op.d.Grid, func(t *program.Term) bool { return t.N == program.Var_S || t.N == program.Var_SW })
 		t.ops = append(t.ops, op)
 	}
 	switch sec.Kind {
@@ -200,24 +202,45 @@ func (t *token) write(m *Model, step program.StepUniform) error {
 	return m.device.Write(t.buffer, 0, t.bytes)
 }
 
-// record appends ops from up to to.
-func (t *token) record(m *Model, c *gpu.Commands, s *Session, from, to int) {
+// record appends ops from up to to, with the grids that the GPU reads from the buffer; once everything is resident (whole) with
+// those that don't change as they are, which spares the GPU their fetching.
+func (t *token) record(m *Model, c *gpu.Commands, s *Session, from, to int, whole bool) {
 	for i := from; i < to; i++ {
-		op, off := t.ops[i], 4*uint64(t.word(i))
-		switch {
-		case op.guess > t.ahead.depth:
-		case op.d != nil:
-			g := m.shared[op.flat][op.i]
-			if g == nil {
-				g = s.groups[op.flat][op.i]
-			}
-			c.DispatchIndirect(m.code.pipelines[op.d.Kernel], g, t.buffer, off)
-		case i == len(t.ops)-2:
-			c.DispatchIndirect(m.topn.first, m.topn.firstSet, t.buffer, off)
-		default:
-			c.DispatchIndirect(m.topn.merge, m.topn.mergeSet, t.buffer, off)
+		op := t.ops[i]
+		if op.guess > t.ahead.depth {
+			continue
+		}
+		p, g := t.bound(m, s, i)
+		if !whole || !op.fixed {
+			c.DispatchIndirect(p, g, t.buffer, 4*uint64(t.word(i)))
+			continue
+		}
+		if x, y, z := t.grid(i); x > 0 && y > 0 && z > 0 {
+			c.Dispatch(p, g, x, y, z)
 		}
 	}
+}
+
+// bound is the pipeline and the bind group of an op.
+func (t *token) bound(m *Model, s *Session, i int) (*gpu.Pipeline, *gpu.BindGroup) {
+	op := t.ops[i]
+	switch {
+	case op.d == nil && i == len(t.ops)-2:
+		return m.topn.first, m.topn.firstSet
+	case op.d == nil:
+		return m.topn.merge, m.topn.mergeSet
+	}
+	g := m.shared[op.flat][op.i]
+	if g == nil {
+		g = s.groups[op.flat][op.i]
+	}
+	return m.code.pipelines[op.d.Kernel], g
+}
+
+// grid is the grid of an op as it was last written.
+func (t *token) grid(op int) (x, y, z uint32) {
+	at := t.bytes[4*t.word(op):]
+	return binary.LittleEndian.Uint32(at), binary.LittleEndian.Uint32(at[4:]), binary.LittleEndian.Uint32(at[8:])
 }
 
 func (t *token) release() {
