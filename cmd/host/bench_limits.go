@@ -30,6 +30,7 @@ type benchCache struct {
 	Grows   float64 `json:"packed_bytes_per_byte"` // a record's bytes on the GPU for each byte read
 	Records int     `json:"records"`               // that were read for it
 	Seconds float64 `json:"seconds"`
+	Size    int64   `json:"file_bytes"`          // of the files that have the records
 	Before  *int64  `json:"cached_bytes_before"` // of the files in the page cache: before the rows; null is unknown
 	After   *int64  `json:"cached_bytes_after"`  // and after them
 	drop    bool    // before every token
@@ -40,6 +41,7 @@ const diskTime = 2 * time.Second
 
 // pageCache is store.PageCache, or a test's.
 type pageCache interface {
+	Size() int64
 	Drop() error
 	Uncache() (left int64, err error)
 	Cached() (int64, error)
@@ -61,6 +63,7 @@ func (c *benchCmd) states(r *reading) ([]string, error) {
 
 // begin brings the page cache into the state. An error says that it can't be had.
 func (x *benchCache) begin(ctx context.Context, p pageCache, direct bool, shown *progress) error {
+	x.Size = p.Size()
 	switch {
 	case direct:
 		return nil
@@ -80,6 +83,17 @@ func (x *benchCache) begin(ctx context.Context, p pageCache, direct bool, shown 
 	}
 	x.Before = cachedNow(p)
 	return nil
+}
+
+// note says where the state was not quite had; empty where it was.
+func (x *benchCache) note() string {
+	switch {
+	case x.drop && *x.Before > x.Size/100:
+		return fmt.Sprintf("cold: %s of the files stay in the page cache, as others use them, or they lie in memory anyway,\nor are another user's, of which the system tells nothing: not all reads are from the disk", size(uint64(*x.Before)))
+	case x.Cache == cacheWarm && x.Before != nil && *x.Before < x.Size-x.Size/100:
+		return fmt.Sprintf("warm: of %s only %s stayed in the page cache: the rest finds no memory there", size(uint64(x.Size)), size(uint64(*x.Before)))
+	}
+	return ""
 }
 
 // cachedNow is what is cached, if the system tells.

@@ -151,8 +151,8 @@ func (c *benchCmd) fillState(a *app, t *benchTable, s *benchSurvey, pages pageCa
 		}
 	}
 	t.setCache(x)
-	if x.drop && *x.Before > s.bytes/100 {
-		t.note(fmt.Sprintf("cold: %s of the file stay in the page cache, where others use it, its file system is in memory, or it is another user's: not all reads are from the disk", size(uint64(*x.Before))))
+	if text := x.note(); text != "" {
+		t.note(text)
 	}
 	for i, p := range plans {
 		if p.tooSmall != nil {

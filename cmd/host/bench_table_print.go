@@ -76,7 +76,7 @@ func (t *benchTable) diskText(x benchCache) string {
 		if n == nil {
 			return "unknown"
 		}
-		return fmt.Sprintf("%.1f %%", 100*float64(*n)/float64(max(t.File, 1)))
+		return fmt.Sprintf("%.1f %%", 100*float64(*n)/float64(max(x.Size, 1)))
 	}
 	switch {
 	case t.Direct:
@@ -122,8 +122,8 @@ func (t *benchTable) printWhy(w io.Writer) {
 			if !r.measured() || r.Decode == 0 {
 				continue
 			}
-			fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%.3g\t%.3g ms\t%s\t%.0f, %s\n", r.budgetText(), r.Cache, size(r.GPU), orDash(r.Limit.By),
-				1e3/r.Decode, 1e3*r.Waited, percentText(r.Wanted), r.Allocs, size(uint64(r.Bytes)))
+			fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s ms\t%s\t%.0f, %s\n", r.budgetText(), r.Cache, size(r.GPU), orDash(r.Limit.By),
+				msText(1/r.Decode), msText(r.Waited), percentText(r.Wanted), r.Allocs, size(uint64(r.Bytes)))
 		}
 	})
 }
@@ -142,6 +142,14 @@ func tokText(rate float64) string {
 		return fmt.Sprintf("%.0f", rate)
 	}
 	return speedText(rate)
+}
+
+// msText is a time in milliseconds.
+func msText(seconds float64) string {
+	if seconds >= 1 {
+		return fmt.Sprintf("%.0f", 1e3*seconds)
+	}
+	return fmt.Sprintf("%.3g", 1e3*seconds)
 }
 
 func orDash(text string) string {

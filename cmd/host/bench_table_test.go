@@ -129,7 +129,12 @@ func TestBenchTableWidth(t *testing.T) {
 	r := &benchTable{Model: "m.gguf", Device: "NVIDIA H200 (discrete, vulkan, NVIDIA)", File: 14 << 30, Experts: 123456, ExpertBytes: 12345678901, Largest: 13345678, Fixed: 1234567890, Prompt: 512, Decode: 64, Runs: 3, Readers: 64,
 		Rows: []benchRow{row, {Budget: "1%", Error: benchPlan{tooSmall: &engine.BudgetError{Fixed: 1 << 30, Pool: 1 << 30}}.why(&benchSurvey{whole: 100 << 30})}},
 		Limits: machineLimits{Upload: 51.2e9, Token: 0.00749, Caches: []benchCache{
-			{Cache: cacheCold, Disk: 1.53e9, Before: &before, drop: true}, {Cache: cacheWarm, Disk: 8.2e9, Before: &before, After: &before}, {Cache: cacheAsIs}}}}
+			{Cache: cacheCold, Disk: 1.53e9, Size: 14 << 30, Before: &before, drop: true}, {Cache: cacheWarm, Disk: 8.2e9, Size: 14 << 30, Before: &before, After: &before}, {Cache: cacheAsIs}}}}
+	for _, x := range r.Limits.Caches {
+		if r.Notes = append(r.Notes, x.note()); (x.note() == "") != (x.Cache == cacheAsIs) {
+			t.Errorf("%s: have note %q", x.Cache, x.note())
+		}
+	}
 	var out bytes.Buffer
 	if err := r.print(&out); err != nil {
 		t.Fatal(err)
@@ -168,6 +173,7 @@ type noPageCache struct{}
 
 var errNoPageCache = errors.New("can't drop files")
 
+func (noPageCache) Size() int64                                          { return 1000 }
 func (noPageCache) Drop() error                                          { return errNoPageCache }
 func (noPageCache) Uncache() (int64, error)                              { return 0, errNoPageCache }
 func (noPageCache) Cached() (int64, error)                               { return 0, errNoPageCache }
@@ -190,7 +196,7 @@ func TestBenchNoPageCache(t *testing.T) {
 	}
 	for _, cache := range []string{cacheAsIs, cacheWarm} {
 		x := benchCache{Cache: cache}
-		if err := x.begin(t.Context(), noPageCache{}, false, a.progress("filling")); err != nil || x.Before != nil || x.drop {
+		if err := x.begin(t.Context(), noPageCache{}, false, a.progress("filling")); err != nil || x.Before != nil || x.drop || x.note() != "" {
 			t.Errorf("%s: have %v, %+v", cache, err, x)
 		}
 	}
@@ -240,7 +246,7 @@ func TestBenchBudgets(t *testing.T) {
 		t.Errorf("have %+v", b.Limits)
 	}
 	for _, x := range b.Limits.Caches {
-		if x.Disk <= 0 || x.Records != b.Experts || x.Grows < 1 {
+		if x.Disk <= 0 || x.Size != b.File || x.Records != b.Experts || x.Grows < 1 {
 			t.Errorf("have %+v", x)
 		}
 	}
