@@ -30,10 +30,10 @@ func TestRoutingOnTheGPU(t *testing.T) {
 	f, tokens := toyFile(t, seed), tokensOf(seed, 14)
 	waiting := load(t, dev, f, engine.Options{Wait: true})
 	want := oneByOne(t, waiting, tokens)
-	smallest := smallestBudget(load(t, dev, f, engine.Options{}))
+	smallest := smallestBudget(load(t, dev, f, engine.Options{Sessions: 2}))
 	whole := waiting.Budget.Total() + 1<<20
 	for i, budget := range []uint64{smallest, smallest + (whole-smallest)/4, smallest + (whole-smallest)/2, whole} {
-		m := load(t, dev, f, engine.Options{Budget: budget, Lookahead: []int{-1, 1, 0, 1}[i]})
+		m := load(t, dev, f, engine.Options{Budget: budget, Sessions: 2, Lookahead: []int{-1, 1, 0, 1}[i]})
 		if !equalRows(oneByOne(t, m, tokens), want) {
 			t.Errorf("budget %d: logits differ from those with a wait for each layer", budget)
 		}
@@ -42,7 +42,7 @@ func TestRoutingOnTheGPU(t *testing.T) {
 			t.Errorf("budget %d: have %+v guesses", budget, c)
 		}
 	}
-	m := load(t, dev, f, engine.Options{Budget: smallest, Top: 3}) // results of another form
+	m := load(t, dev, f, engine.Options{Budget: smallest, Sessions: 2, Top: 3}) // results of another form
 	oneByOne(t, m, tokens)
 	checkAhead(t, m, len(tokens), false)
 }

@@ -3,17 +3,21 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/sluicehost/sluice/core/gpu"
 	"github.com/sluicehost/sluice/core/stream"
 	"github.com/sluicehost/sluice/sdk/program"
 )
 
-// Budget is what a model takes on the GPU, in bytes by kind, as predicted before anything is made.
+// Budget is what a model takes on the GPU, in bytes by kind as they are reserved (gpu.Reserved), as predicted before anything
+// is made.
 type Budget struct {
 	Dense, KV, State, Scratch, Table, Staging, Pool uint64
 	Whole                                           uint64 // what Pool would be with every expert resident
 	Chunk                                           int    // most tokens of one step, chosen for the budget where none is asked for
+	Session                                         uint64 // of KV and State, what one more session takes
+	Requested                                       uint64 // what all buffers are asked for, Total without the rounding
 }
 
 // Total is the sum of all kinds.
@@ -68,68 +72,126 @@ func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 	if !o.Wait && !o.Profile && o.Trace == nil { // those look at each dispatch
 		m.token = m.planToken(o.Lookahead)
 	}
-	for _, w := range m.Weights {
-		for _, band := range w.Bands {
-			b.Dense += gpu.Booked(band.Bytes)
-		}
+	for _, n := range packArenas(m.Weights, m.limits.MaxBufferSize).sizes {
+		b.add(&b.Dense, 1, n)
 	}
+	if err := m.budgetBuffers(&b, max(1, o.Sessions)); err != nil {
+		return b, nil, err
+	}
+	m.budgetTables(&b)
+	if err := m.budgetStaging(&b, o); err != nil {
+		return b, nil, err
+	}
+	banks, err := m.budgetPool(&b, o.Budget)
+	return b, banks, err
+}
+
+// add counts n buffers of a size.
+func (b *Budget) add(kind *uint64, n int, size uint64) {
+	*kind += uint64(n) * gpu.Reserved(size)
+	b.Requested += uint64(n) * size
+}
+
+// budgetBuffers counts the program's buffers, of sessions with their snapshots.
+func (m *Model) budgetBuffers(b *Budget, sessions int) error {
 	for _, buf := range m.Program.Buffers {
 		n, err := program.BufferBytes(buf, uint64(m.Chunk), uint64(m.outs()), uint64(m.Context))
 		if err != nil {
-			return b, nil, fail("budget", err)
+			return fail("budget", err)
 		}
-		*b.of(buf.Class) += gpu.Booked(n)
+		if buf.Class == program.Class_SCRATCH {
+			b.add(&b.Scratch, 1, n)
+			continue
+		}
+		b.Session += gpu.Reserved(n)
+		b.add(b.of(buf.Class), sessions, n)
 		if snapshotted(buf.Class) {
-			b.State += uint64(m.snapshots) * gpu.Booked(n)
+			b.Session += uint64(m.snapshots) * gpu.Reserved(n)
+			b.add(&b.State, sessions*m.snapshots, n)
 		}
 	}
+	return nil
+}
+
+// budgetTables counts what tells kernels of a step.
+func (m *Model) budgetTables(b *Budget) {
 	m.sizes = m.sizeTables()
-	b.Table = m.sizes.total()
+	for _, n := range m.sizes.all() {
+		b.add(&b.Table, 1, n)
+	}
 	if m.topn != nil {
 		for _, x := range m.topn.buffers(m.outs()) {
-			b.Table += gpu.Booked(x.size)
+			b.add(&b.Table, 1, x.size)
 		}
 	}
 	if m.token != nil {
 		for _, x := range m.token.buffers(m.limits.UniformAlign) {
-			b.Table += gpu.Booked(x.size)
+			b.add(&b.Table, 1, x.size)
 		}
-		b.Staging = gpu.Booked(m.token.logBytes())
+	}
+}
+
+// budgetStaging counts what the CPU maps.
+func (m *Model) budgetStaging(b *Budget, o Options) error {
+	if m.token != nil {
+		b.add(&b.Staging, 1, m.token.logBytes())
 	}
 	picks, logits := m.readbackSizes()
-	b.Staging += gpu.Booked(picks) + gpu.Booked(logits) + uint64(stagingBuffers(o.Readers))*gpu.Booked(m.largestRecord())
+	b.add(&b.Staging, 1, picks)
+	b.add(&b.Staging, 1, logits)
+	b.add(&b.Staging, stagingBuffers(o.Readers), m.largestRecord())
 	if o.Keep {
-		b.Staging += uint64(keepBuffers(o.Readers)) * gpu.Booked(m.largestRecord())
+		b.add(&b.Staging, keepBuffers(o.Readers), m.largestRecord())
+	}
+	if o.Profile {
+		b.add(&b.Staging, 2, gpu.TimerBytes(profileStamps))
 	}
 	if o.Trace != nil {
 		n, err := m.traceBytes()
 		if err != nil {
-			return b, nil, err
+			return err
 		}
-		b.Staging += gpu.Booked(n)
+		b.add(&b.Staging, 1, n)
 	}
-	groups := m.Groups()
-	limit := int64(min(m.limits.MaxStorageBinding, m.limits.MaxBufferSize))
-	for _, g := range groups {
-		b.Whole += uint64(len(g.Layers)*g.Experts) * uint64(g.RecordBytes)
+	return nil
+}
+
+// budgetPool gives what is left of a budget to the banks; 0 holds every expert.
+func (m *Model) budgetPool(b *Budget, budget uint64) ([]stream.Bank, error) {
+	groups, fixed := m.Groups(), b.Total()
+	all, err := m.divide(groups, math.MaxInt64)
+	if err != nil {
+		return nil, fail("expert pool", err)
 	}
-	pool := int64(b.Whole)
-	if o.Budget > 0 {
-		pool = min(pool, int64(o.Budget)-int64(b.Total()))
+	for _, k := range all {
+		missing := len(k.Layers)*k.Experts - k.Slots // where a layer's experts exceed a binding
+		b.Whole += gpu.Reserved(uint64(k.Slots)*uint64(k.RecordBytes)) + uint64(missing)*uint64(k.RecordBytes)
 	}
-	banks, err := stream.Divide(groups, limit, max(pool, 0))
+	banks := all
+	if budget > 0 {
+		banks, err = m.divide(groups, max(int64(budget)-int64(fixed), 0))
+	}
 	var small *stream.BudgetError
 	if errors.As(err, &small) {
-		return b, nil, &BudgetError{Have: o.Budget, Fixed: b.Total(), Pool: uint64(small.Want)}
+		return nil, &BudgetError{Have: budget, Fixed: fixed, Pool: uint64(small.Want)}
 	}
 	if err != nil {
-		return b, nil, fail("expert pool", err)
+		return nil, fail("expert pool", err)
 	}
 	for _, k := range banks {
-		b.Pool += gpu.Booked(uint64(k.Slots) * uint64(k.RecordBytes))
+		b.add(&b.Pool, 1, uint64(k.Slots)*uint64(k.RecordBytes))
 	}
-	return b, banks, nil
+	return banks, nil
 }
+
+// divide makes banks that take at most so many bytes.
+func (m *Model) divide(groups []stream.Group, bytes int64) ([]stream.Bank, error) {
+	limit := int64(min(m.limits.MaxStorageBinding, m.limits.MaxBufferSize))
+	return stream.DivideWith(groups, limit, bytes, reserved)
+}
+
+// reserved is gpu.Reserved in the pool's terms.
+func reserved(bytes int64) int64 { return int64(gpu.Reserved(uint64(bytes))) }
 
 // of is the sum that a buffer class counts to.
 func (b *Budget) of(c program.Class) *uint64 {

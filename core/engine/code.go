@@ -104,7 +104,7 @@ func (m *Model) rangeOf(sec *program.Section, d *program.Dispatch, b *program.Bi
 		}
 		return gpu.Range{Buffer: s.buffers[x.Buffer]}, nil
 	case *program.Binding_Weight:
-		return gpu.Range{Buffer: m.dense[x.Weight.Weight][x.Weight.Band]}, nil
+		return m.dense[x.Weight.Weight][x.Weight.Band], nil
 	case *program.Binding_Bank:
 		return gpu.Range{Buffer: m.experts.bankOf(int(sec.Layer))}, nil
 	case *program.Binding_Rope:

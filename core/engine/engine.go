@@ -29,10 +29,11 @@ type Opener func(p *program.Plan, weights []*program.Placed, records []*program.
 
 // Options shape a loaded model.
 type Options struct {
-	Budget    uint64                       // bytes of every GPU buffer together; 0 holds everything
+	Budget    uint64                       // bytes of every GPU buffer together, as reserved (gpu.Reserved); 0 holds everything
 	Context   int                          // tokens a session can hold; 0 is min(4096, the file's)
 	Chunk     int                          // tokens of a prompt that go through the model at once; 0 is 256, and more where experts are read from disk again and again
 	KVF32     bool                         // KV caches in f32 rather than f16
+	Sessions  int                          // that the budget has room for; 0 is 1
 	Snapshots int                          // of recurrent state that each session keeps, see Session.Snapshot
 	Top       int                          // read back only the best Top tokens of each row, at most MaxTop; 0 is every logit
 	Suppress  []int32                      // tokens whose logits count as -Inf
@@ -60,7 +61,8 @@ type Model struct {
 	limits    gpu.Limits // the device's
 	source    store.Source
 	code      *code
-	dense     [][]*gpu.Buffer // by weight and band
+	arenas    []*gpu.Buffer // of dense weights
+	dense     [][]gpu.Range // by weight and band
 	scratch   map[uint32]*gpu.Buffer
 	sizes     tableBytes
 	tables    *tables
@@ -68,6 +70,7 @@ type Model struct {
 	experts   *experts
 	ropes     []ropeTable
 	snapshots int // per session
+	sessions  sessions
 	suppress  []int32
 	profile   *profile
 	trace     *tracer
@@ -96,6 +99,7 @@ func Load(ctx context.Context, dev *gpu.Device, h *program.Header, p Planner, op
 	}
 	planned = planned.stretched(dev.Limits(), o)
 	m := &Model{Planned: planned, device: dev, limits: dev.Limits(), snapshots: o.Snapshots, routed: o.Routed, busy: make(chan struct{}, 1)}
+	m.sessions.budget, m.sessions.planned = o.Budget, max(1, o.Sessions)
 	mask, err := suppressMask(o.Suppress, m.Plan.Model.Vocab)
 	if err != nil {
 		return nil, err
@@ -170,10 +174,8 @@ func (m *Model) Close() error {
 	if m.experts != nil {
 		m.experts.close()
 	}
-	for _, bands := range m.dense {
-		for _, b := range bands {
-			b.Release()
-		}
+	for _, b := range m.arenas {
+		b.Release()
 	}
 	for _, b := range m.scratch {
 		b.Release()

@@ -47,7 +47,7 @@ func TestPoolSizesGiveTheSameLogits(t *testing.T) {
 func smallestBudget(m *engine.Model) uint64 {
 	n := m.Budget.Total() - m.Budget.Pool
 	for _, r := range m.Records {
-		n += toyTopK * r.Stride
+		n += gpu.Reserved(toyTopK * r.Stride)
 	}
 	return n
 }
@@ -56,7 +56,7 @@ func smallestBudget(m *engine.Model) uint64 {
 func TestBudgetIsWhatIsMade(t *testing.T) {
 	dev, seed := gputest.Open(t), seedOf(t)
 	f := toyFile(t, seed)
-	before := dev.Bytes()
+	before, requested := dev.Bytes(), dev.Memory().Requested
 	m, err := engine.Load(context.Background(), dev, store.Header(f), planner{}, opener(f), engine.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +70,9 @@ func TestBudgetIsWhatIsMade(t *testing.T) {
 		if have := dev.Bytes()[kind] - before[kind]; have != want {
 			t.Errorf("%s: have %d bytes, predicted %d", kind, have, want)
 		}
+	}
+	if have := dev.Memory().Requested - requested; have != m.Budget.Requested {
+		t.Errorf("have %d bytes requested, predicted %d", have, m.Budget.Requested)
 	}
 	s.Close()
 	if err := m.Close(); err != nil {
@@ -183,9 +186,9 @@ func TestFailedReadBreaksTheSession(t *testing.T) {
 		src.Source = s
 		return src, err
 	}
-	whole := load(t, dev, f, engine.Options{})
+	whole := load(t, dev, f, engine.Options{Sessions: 2})
 	want := feed(t, session(t, whole), tokens)
-	m, err := engine.Load(context.Background(), dev, store.Header(f), planner{}, open, engine.Options{Budget: smallestBudget(whole), KVF32: true})
+	m, err := engine.Load(context.Background(), dev, store.Header(f), planner{}, open, engine.Options{Budget: smallestBudget(whole), Sessions: 2, KVF32: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,8 +38,11 @@ func (m *Model) Profile() []KernelTime {
 	return out
 }
 
+// profileStamps are before and after a dispatch.
+const profileStamps = 2
+
 func (m *Model) makeProfile(ctx context.Context) error {
-	t, err := m.device.NewTimer(ctx, "profile", 2)
+	t, err := m.device.NewTimer(ctx, "profile", profileStamps)
 	m.profile = &profile{timer: t, times: map[uint32]*KernelTime{}}
 	return err
 }

@@ -36,9 +36,9 @@ func TestEngineAgreesWithInterpreter(t *testing.T) {
 func TestWavesChangeNothing(t *testing.T) {
 	dev, seed := gputest.Open(t), seedOf(t)
 	f, tokens := toyFile(t, seed), tokensOf(seed, 40)
-	whole := load(t, dev, f, engine.Options{Chunk: 16})
+	whole := load(t, dev, f, engine.Options{Chunk: 16, Sessions: 2})
 	want := feed(t, session(t, whole), tokens)
-	small := load(t, dev, f, engine.Options{Chunk: 16, Budget: smallestBudget(whole)})
+	small := load(t, dev, f, engine.Options{Chunk: 16, Sessions: 2, Budget: smallestBudget(whole)})
 	a, b := session(t, small), session(t, small)
 	var got, other [][]float32
 	for len(tokens) > 0 {

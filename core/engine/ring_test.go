@@ -81,9 +81,9 @@ func TestRings(t *testing.T) {
 				if worst := worstDifference(feed(t, s, tokens), want); worst > 2e-4 {
 					t.Errorf("logits differ by up to %g from the float64 reference, want 2e-4", worst)
 				}
-				row, k := uint64(4*2*16), m.Budget
-				if rings := 2 * row * uint64(window+chunk); k.KV < rings || k.KV > rings+1024 {
-					t.Errorf("have %d bytes of caches, want about %d", k.KV, rings)
+				row := uint64(4 * 2 * 16)
+				if want := 2 * gpu.Reserved(row*uint64(window+chunk)); m.Budget.KV != want {
+					t.Errorf("have %d bytes of caches, want %d", m.Budget.KV, want)
 				}
 			})
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/sluicehost/sluice/core/gpu"
 	"github.com/sluicehost/sluice/sdk/program"
@@ -23,10 +24,43 @@ type Session struct {
 	high      int     // positions that were ever written since the session was empty
 	broken    error   // why a step failed that may have moved the state on
 	snapshots []*snapshot
+	closed    bool
 }
 
-// NewSession makes an empty session.
+// sessions counts those of a model, so that they stay within its budget.
+type sessions struct {
+	mu      sync.Mutex
+	budget  uint64 // bytes; 0 is none
+	planned int    // that the budget has room for
+	live    int
+}
+
+// open counts a session more, or says why there is no room for it in what is left of the budget.
+func (x *sessions) open(b Budget) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if more := x.live + 1 - x.planned; more > 0 && x.budget > 0 {
+		left := x.budget - min(x.budget, b.Total()+uint64(more-1)*b.Session)
+		if b.Session > left {
+			return fmt.Errorf("engine: session %d: %w: have %d bytes left, want %d: close another session, or plan for more of them (Options.Sessions is %d)",
+				x.live+1, gpu.ErrBudget, left, b.Session, x.planned)
+		}
+	}
+	x.live++
+	return nil
+}
+
+func (x *sessions) close() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.live--
+}
+
+// NewSession makes an empty session. One that the budget has no room for is refused (gpu.ErrBudget).
 func (m *Model) NewSession() (*Session, error) {
+	if err := m.sessions.open(m.Budget); err != nil {
+		return nil, err
+	}
 	s := &Session{model: m, buffers: map[uint32]*gpu.Buffer{}}
 	for i, b := range m.Program.Buffers {
 		if b.Class == program.Class_SCRATCH {
@@ -50,8 +84,13 @@ func (m *Model) NewSession() (*Session, error) {
 	return s, nil
 }
 
-// Close frees the session's buffers.
+// Close frees the session's buffers. Closing twice is harmless.
 func (s *Session) Close() {
+	if s.closed {
+		return
+	}
+	s.closed = true
+	s.model.sessions.close()
 	s.model.busy <- struct{}{}
 	if t := s.model.token; t != nil && t.next.session == s {
 		t.next.drop()

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/sluicehost/sluice/core/gpu"
 	"github.com/sluicehost/sluice/sdk/program"
@@ -37,12 +38,10 @@ type tableBytes struct {
 	ropes                                     []uint64
 }
 
-func (t tableBytes) total() uint64 {
-	var n uint64
-	for _, size := range append([]uint64{stepBytes, t.constants, t.picks, t.residency, t.outs, t.logits, t.pairs, t.tiles, t.guesses}, t.ropes...) {
-		n += gpu.Booked(size)
-	}
-	return n
+// all lists the sizes of the tables that there are.
+func (t tableBytes) all() []uint64 {
+	sizes := append([]uint64{stepBytes, t.constants, t.picks, t.residency, t.outs, t.logits, t.pairs, t.tiles, t.guesses}, t.ropes...)
+	return slices.DeleteFunc(sizes, func(n uint64) bool { return n == 0 })
 }
 
 // sizeTables computes the sizes from the plan, the chunk and the program's constants.

@@ -33,25 +33,35 @@ func (m *Model) makeBuffer(b *program.Buffer) (*gpu.Buffer, error) {
 	return m.device.NewBuffer(kindOf(b.Class), b.Name, n, gpu.UsageStorage|gpu.UsageCopyDst|gpu.UsageCopySrc)
 }
 
-// upload creates a buffer per band of every dense weight and fills it.
+// upload creates the arenas of dense weights and fills them, a band at a time.
 func (m *Model) upload(ctx context.Context, progress func(done, total uint64)) error {
-	var done uint64
-	for i, w := range m.Weights {
+	a := packArenas(m.Weights, m.limits.MaxBufferSize)
+	var done, total uint64
+	for i, n := range a.sizes {
+		b, err := m.device.NewBuffer(gpu.Dense, fmt.Sprintf("dense %d", i), n, gpu.UsageStorage|gpu.UsageCopyDst)
+		if err != nil {
+			return err
+		}
+		m.arenas = append(m.arenas, b)
+	}
+	for _, spans := range a.at {
+		for _, s := range spans {
+			total += s.size
+		}
+	}
+	for i, spans := range a.at {
 		m.dense = append(m.dense, nil)
-		for j, band := range w.Bands {
+		for j, s := range spans {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			b, err := m.device.NewBuffer(gpu.Dense, w.Name, band.Bytes, gpu.UsageStorage|gpu.UsageCopyDst)
-			if err != nil {
-				return err
+			r := gpu.Range{Buffer: m.arenas[s.arena], Offset: s.offset, Size: s.size}
+			m.dense[i] = append(m.dense[i], r)
+			if err := m.fill(ctx, i, j, r); err != nil {
+				return fmt.Errorf("engine: weight %s: %w", m.Weights[i].Name, err)
 			}
-			m.dense[i] = append(m.dense[i], b)
-			if err := m.fill(ctx, i, j, b); err != nil {
-				return fmt.Errorf("engine: weight %s: %w", w.Name, err)
-			}
-			if done += band.Bytes; progress != nil {
-				progress(done, m.Budget.Dense)
+			if done += s.size; progress != nil {
+				progress(done, total)
 			}
 		}
 	}
@@ -59,8 +69,8 @@ func (m *Model) upload(ctx context.Context, progress func(done, total uint64)) e
 }
 
 // fill writes one band.
-func (m *Model) fill(ctx context.Context, weight, band int, b *gpu.Buffer) error {
+func (m *Model) fill(ctx context.Context, weight, band int, r gpu.Range) error {
 	return m.source.ReadBand(ctx, weight, band, func(off uint64, data []byte) error {
-		return m.device.Write(b, off, data)
+		return m.device.Write(r.Buffer, r.Offset+off, data)
 	})
 }

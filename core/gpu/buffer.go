@@ -46,13 +46,12 @@ func (u Usage) String() string {
 
 // Buffer is a range of GPU memory.
 type Buffer struct {
-	d      *Device
-	kind   Kind
-	label  string
-	size   uint64 // as asked, a multiple of 4
-	usage  Usage
-	ref    handle // stays the same until release
-	booked uint64
+	d     *Device
+	kind  Kind
+	label string
+	size  uint64 // as asked, a multiple of 4
+	usage Usage
+	ref   handle // stays the same until release
 
 	// The rest belongs to the owner goroutine.
 	b      *wgpu.Buffer
@@ -77,12 +76,12 @@ func (d *Device) NewBuffer(kind Kind, label string, size uint64, usage Usage) (*
 	if err := d.checkBuffer(kind, label, size, usage); err != nil {
 		return nil, err
 	}
-	b := &Buffer{d: d, kind: kind, label: label, size: roundUp(size, 4), usage: usage, booked: Booked(size)}
-	if err := d.memory.take(kind, label, b.booked); err != nil {
+	b := &Buffer{d: d, kind: kind, label: label, size: roundUp(size, 4), usage: usage}
+	if err := d.memory.take(kind, label, b.size); err != nil {
 		return nil, err
 	}
 	if err := d.do(b.create); err != nil {
-		d.memory.give(kind, b.booked)
+		d.memory.give(kind, b.size)
 		return nil, fmt.Errorf("gpu: %s buffer %s of %s: %w", kind, label, humanize.IBytes(size), err)
 	}
 	return b, nil
@@ -170,7 +169,7 @@ func (b *Buffer) release() {
 	b.b.Destroy()
 	b.b.Release()
 	delete(b.d.live, b)
-	b.d.memory.give(b.kind, b.booked)
+	b.d.memory.give(b.kind, b.size)
 }
 
 func roundUp(n, unit uint64) uint64 { return (n + unit - 1) / unit * unit }

@@ -38,20 +38,17 @@ func TestMemory(t *testing.T) {
 		t.Helper()
 		m := d.Memory()
 		if m.Total != want.Total || m.PeakTotal != want.PeakTotal || m.Live[gpu.Dense] != want.Live[gpu.Dense] || m.Live[gpu.KV] != want.Live[gpu.KV] ||
-			m.Created != want.Created || m.Freed != want.Freed {
+			m.Requested != want.Requested || m.Created != want.Created || m.Freed != want.Freed {
 			t.Errorf("%s: have %+v, want %+v", when, m, want)
 		}
 	}
-	check("three", gpu.Memory{Live: map[gpu.Kind]uint64{gpu.Dense: 5120, gpu.KV: 256}, Total: 5376, PeakTotal: 5376, Created: 3})
+	check("three", gpu.Memory{Live: map[gpu.Kind]uint64{gpu.Dense: 5120, gpu.KV: 1024}, Total: 6144, PeakTotal: 6144, Requested: 5100, Created: 3})
 	b.Release()
 	b.Release()
-	check("one released", gpu.Memory{Live: map[gpu.Kind]uint64{gpu.Dense: 1024, gpu.KV: 256}, Total: 1280, PeakTotal: 5376, Created: 3, Freed: 1})
+	check("one released", gpu.Memory{Live: map[gpu.Kind]uint64{gpu.Dense: 1024, gpu.KV: 1024}, Total: 2048, PeakTotal: 6144, Requested: 1004, Created: 3, Freed: 1})
 	a.Release()
 	c.Release()
-	check("all released", gpu.Memory{PeakTotal: 5376, Created: 3, Freed: 3})
-	if r := d.Memory().Reserved; r != 0 {
-		t.Errorf("have %d bytes reserved, want 0", r)
-	}
+	check("all released", gpu.Memory{PeakTotal: 6144, Created: 3, Freed: 3})
 	if p := d.Memory().Peak[gpu.Dense]; p != 5120 {
 		t.Errorf("have a peak of %d, want 5120", p)
 	}
@@ -60,7 +57,7 @@ func TestMemory(t *testing.T) {
 func TestReserved(t *testing.T) {
 	for _, tt := range []struct{ n, want uint64 }{
 		{1, 1024}, {1024, 1024}, {1025, 2048}, {100_000, 131_072}, {1_100_000, 2 << 20}, {3_350_016, 4 << 20},
-		{32<<20 - 1, 32 << 20}, {32 << 20, 32 << 20}, {35 << 20, 35 << 20}, {2 << 30, 2 << 30},
+		{32<<20 - 1, 32 << 20}, {32 << 20, 32 << 20}, {35 << 20, 35 << 20}, {35<<20 + 1, 35<<20 + 256}, {2 << 30, 2 << 30},
 	} {
 		if have := gpu.Reserved(tt.n); have != tt.want {
 			t.Errorf("%d: have %d, want %d", tt.n, have, tt.want)
@@ -104,7 +101,7 @@ func TestAllocationFailure(t *testing.T) {
 	if _, err := d.NewBuffer(gpu.Dense, "w", 64, anyUse); err != nil {
 		t.Error(err)
 	}
-	if m := d.Memory(); m.Total != 256 || m.Created != 1 {
+	if m := d.Memory(); m.Total != 1024 || m.Created != 1 {
 		t.Errorf("have %+v, want one buffer", m)
 	}
 }

@@ -23,33 +23,40 @@ const (
 	Table   Kind = "table"   // what the host tells kernels: step, picks, tiles, uniforms
 )
 
-// Memory is the account of all buffers of a device, in bytes as booked (see Booked); the budget is about these. Pipelines, and
+// Memory is the account of all buffers of a device, in bytes as reserved (see Reserved); the budget is about these. Pipelines, and
 // what the library keeps for queue writes, are not in it.
 type Memory struct {
 	Live      map[Kind]uint64
 	Peak      map[Kind]uint64 // the most each kind ever had
 	Total     uint64          // live, all kinds
 	PeakTotal uint64          // the most Total ever was
-	Reserved  uint64          // what the live buffers take from the driver (see Reserved)
+	Requested uint64          // what the live buffers were asked for
 	Budget    uint64          // 0: none
 	Created   uint64          // buffers made so far
 	Freed     uint64          // buffers released so far
 }
 
-// allocationUnit is what buffer sizes are counted in: the largest alignment that WebGPU lets a driver ask of a binding.
-const allocationUnit = 256
+const (
+	leastReserved = 1 << 10
+	// OwnMemory is the size from which on a buffer has memory of its own, and takes no more than it asks for.
+	OwnMemory = 32 << 20
+	// allocationUnit is the largest alignment that WebGPU lets a driver ask of a binding.
+	allocationUnit = 256
+)
 
-// Booked is what a buffer of n bytes counts in the account.
-func Booked(n uint64) uint64 { return roundUp(n, allocationUnit) }
-
-// Reserved is what a buffer of n bytes takes from a Vulkan driver: the library's allocator (gpu-alloc 0.6 as wgpu configures
-// it) gives powers of two from 1 KiB up to 32 MiB, and larger buffers memory of their own. Measured so on an H200.
+// Reserved is what a buffer of n bytes takes, and counts in the account and in every prediction. On Vulkan the library (wgpu
+// 22.1) allocates with gpu-alloc 0.6, Config::i_am_prototyping: below 32 MiB a buddy allocator gives powers of two, 1 KiB at
+// least, and larger buffers have memory of their own. Where a heap has less than 1 GiB, own memory begins lower. On an H200 it
+// is measured to be so. The power-of-two blocks lie in chunks of 8 MiB, or twice the largest block if that is more; less than one
+// chunk for each memory type (two or three of them) is not in use, and not in the account.
+//
+// On Metal each buffer is an MTLBuffer and on DX12 a committed resource of the size asked for, which the driver rounds up to
+// pages (DX12: 64 KiB): there this is an upper bound for all buffers that are larger than a page.
 func Reserved(n uint64) uint64 {
-	const least, own = 1 << 10, 32 << 20
-	if n >= own {
-		return n
+	if n >= OwnMemory {
+		return roundUp(n, allocationUnit)
 	}
-	return 1 << bits.Len64(max(n, least)-1)
+	return 1 << bits.Len64(max(n, leastReserved)-1)
 }
 
 type ledger struct {
@@ -78,16 +85,17 @@ func (d *Device) SetBudget(n uint64) {
 	d.memory.m.Budget = n
 }
 
-// SetAllocationHook installs f, which NewBuffer asks first and whose error it returns: for tests of what callers do when
-// memory runs out. nil removes it.
+// SetAllocationHook installs f, which NewBuffer asks first, with the bytes to be reserved, and whose error it returns: for tests
+// of what callers do when memory runs out. nil removes it.
 func (d *Device) SetAllocationHook(f func(kind Kind, label string, size uint64) error) {
 	d.memory.mu.Lock()
 	defer d.memory.mu.Unlock()
 	d.memory.hook = f
 }
 
-// take books size bytes, or says why not.
-func (l *ledger) take(kind Kind, label string, size uint64) error {
+// take books a buffer of size bytes, or says why not.
+func (l *ledger) take(kind Kind, label string, requested uint64) error {
+	size := Reserved(requested)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.hook != nil {
@@ -106,14 +114,15 @@ func (l *ledger) take(kind Kind, label string, size uint64) error {
 	m.Live[kind] += size
 	m.Peak[kind] = max(m.Peak[kind], m.Live[kind])
 	m.Total += size
-	m.Reserved += Reserved(size)
+	m.Requested += requested
 	m.PeakTotal = max(m.PeakTotal, m.Total)
 	m.Created++
 	return nil
 }
 
-// give takes size bytes off the account.
-func (l *ledger) give(kind Kind, size uint64) {
+// give takes a buffer of so many bytes off the account.
+func (l *ledger) give(kind Kind, requested uint64) {
+	size := Reserved(requested)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.m.Live[kind] < size || l.m.Total < size {
@@ -121,6 +130,6 @@ func (l *ledger) give(kind Kind, size uint64) {
 	}
 	l.m.Live[kind] -= size
 	l.m.Total -= size
-	l.m.Reserved -= Reserved(size)
+	l.m.Requested -= requested
 	l.m.Freed++
 }

@@ -46,8 +46,11 @@ func (d *Device) NewTimer(ctx context.Context, label string, n int) (*Timer, err
 	return t, nil
 }
 
+// TimerBytes is the size of each of the two buffers, of kind Staging, that a timer of n stamps makes.
+func TimerBytes(n int) uint64 { return 8 * uint64(max(n, 2)) }
+
 func (t *Timer) open() (err error) {
-	size := uint64(t.n) * 8
+	size := TimerBytes(int(t.n))
 	if t.out, err = t.d.NewBuffer(Staging, t.label, size, UsageCopySrc|usageResolve); err != nil {
 		return err
 	}

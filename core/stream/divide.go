@@ -25,7 +25,13 @@ func (e *BudgetError) Error() string {
 }
 
 // Divide turns a budget in bytes into banks that together take no more than it, none
-// larger than bankLimit bytes (what one binding may cover).
+// larger than bankLimit bytes (what one binding may cover). A bank takes its slots' bytes.
+func Divide(groups []Group, bankLimit, budget int64) ([]Bank, error) {
+	return DivideWith(groups, bankLimit, budget, func(bytes int64) int64 { return bytes })
+}
+
+// DivideWith is Divide where a bank of so many bytes takes what takes says, no less, and
+// not less for more.
 //
 // The rule: every group gets the same fraction of its experts as slots, but at least
 // K slots and at most what it can use; what rounding leaves over goes to the first
@@ -37,7 +43,7 @@ func (e *BudgetError) Error() string {
 //
 // A budget below K slots per group is a *BudgetError. It also fails where bankLimit
 // is below K records, and for malformed groups.
-func Divide(groups []Group, bankLimit, budget int64) ([]Bank, error) {
+func DivideWith(groups []Group, bankLimit, budget int64, takes func(bytes int64) int64) ([]Bank, error) {
 	if err := checkGroups(groups, bankLimit); err != nil {
 		return nil, err
 	}
@@ -46,9 +52,15 @@ func Divide(groups []Group, bankLimit, budget int64) ([]Bank, error) {
 	for i, g := range groups {
 		parts[i] = part{
 			serves: len(g.Layers) * g.Experts, least: g.Used,
-			most: len(g.Layers) * min(g.Experts, g.perBank(bankLimit)), cost: g.RecordBytes,
+			most: len(g.Layers) * min(g.Experts, g.perBank(bankLimit)),
+			cost: func(slots int) (sum int64) {
+				for _, b := range g.split(g.perBank(bankLimit), slots) {
+					sum += takes(int64(b.Slots) * b.RecordBytes)
+				}
+				return sum
+			},
 		}
-		least += int64(g.Used) * g.RecordBytes
+		least += parts[i].cost(g.Used)
 	}
 	if budget < least {
 		return nil, &BudgetError{Have: budget, Want: least}
@@ -95,7 +107,7 @@ func (g Group) split(perBank, slots int) []Bank {
 		layers := g.Layers[i*len(g.Layers)/n : (i+1)*len(g.Layers)/n]
 		banks[i] = Bank{Layers: slices.Clone(layers), Experts: g.Experts, RecordBytes: g.RecordBytes}
 		serves := len(layers) * g.Experts
-		parts[i] = part{serves: serves, least: g.Used, most: min(serves, perBank), cost: 1}
+		parts[i] = part{serves: serves, least: g.Used, most: min(serves, perBank), cost: func(slots int) int64 { return int64(slots) }}
 	}
 	for i, s := range fill(parts, int64(held)) {
 		banks[i].Slots = s
@@ -109,10 +121,10 @@ func (g Group) room(n, perBank int) int {
 	return long*min(perBank, (short+1)*g.Experts) + (n-long)*min(perBank, short*g.Experts)
 }
 
-// part is one claim on a budget: slots of a cost each for so many experts.
+// part is one claim on a budget: slots, and what so many cost.
 type part struct {
 	serves, least, most int
-	cost                int64
+	cost                func(slots int) int64
 }
 
 // slots is the part's share at the fraction num/den of what it serves.
@@ -128,11 +140,14 @@ func fill(parts []part, budget int64) []int {
 	}
 	cost := func(num int) (sum int64) {
 		for _, p := range parts {
-			sum += int64(p.slots(num, den)) * p.cost
+			sum += p.cost(p.slots(num, den))
 		}
 		return sum
 	}
 	num := max(0, sort.Search(den+1, func(num int) bool { return cost(num) > budget })-1)
+	for num > 0 && cost(num) > budget { // where two banks cost less than one of more slots did
+		num--
+	}
 	left := budget - cost(num)
 	slots := make([]int, len(parts))
 	for i, p := range parts {
@@ -141,9 +156,12 @@ func fill(parts []part, budget int64) []int {
 	for more := true; more; {
 		more = false
 		for i, p := range parts {
-			if slots[i] < p.most && p.cost <= left {
+			if slots[i] == p.most {
+				continue
+			}
+			if extra := p.cost(slots[i]+1) - p.cost(slots[i]); extra <= left {
 				slots[i]++
-				left -= p.cost
+				left -= extra
 				more = true
 			}
 		}

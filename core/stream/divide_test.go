@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"strings"
 	"testing"
 )
@@ -164,5 +165,40 @@ func checkDivision(t *testing.T, groups []Group, banks []Bank, limit, budget int
 	}
 	if left < 0 || next != len(banks) {
 		t.Errorf("budget %d exceeded by %d, or %d banks too many", budget, -left, len(banks)-next)
+	}
+}
+
+// TestDivideWith: banks that take powers of two fill what they take.
+func TestDivideWith(t *testing.T) {
+	power := func(n int64) int64 { return 1 << bits.Len64(uint64(max(n, 16)-1)) }
+	a := Group{Layers: layers(0, 4), Experts: 8, Used: 2, RecordBytes: 100}
+	wide := Group{Layers: layers(4, 2), Experts: 8, Used: 2, RecordBytes: 150}
+	for _, c := range []struct {
+		limit, budget int64
+		want          string // banks as [layers]slots
+	}{
+		{9999, 256 + 512, "[0 1 2 3]2 [4 5]3"}, // the least
+		{9999, 2047, "[0 1 2 3]10 [4 5]3"},     // 1024 and 512
+		{9999, 2048, "[0 1 2 3]10 [4 5]6"},
+		{9999, math.MaxInt64, "[0 1 2 3]32 [4 5]16"},
+		{1700, math.MaxInt64, "[0 1]16 [2 3]16 [4]8 [5]8"},
+	} {
+		banks, err := DivideWith([]Group{a, wide}, c.limit, c.budget, power)
+		if err != nil {
+			t.Errorf("budget %d: %v", c.budget, err)
+		}
+		var have []string
+		var sum int64
+		for _, b := range banks {
+			have = append(have, fmt.Sprintf("%v%d", b.Layers, b.Slots))
+			sum += power(int64(b.Slots) * b.RecordBytes)
+		}
+		if got := strings.Join(have, " "); got != c.want || sum > c.budget {
+			t.Errorf("budget %d: have %s, which take %d, want %s", c.budget, got, sum, c.want)
+		}
+	}
+	_, err := DivideWith([]Group{a, wide}, 9999, 767, power)
+	if short := (*BudgetError)(nil); !errors.As(err, &short) || short.Want != 768 {
+		t.Errorf("have %v, want a budget of 768", err)
 	}
 }
