@@ -78,6 +78,7 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, o engine.Option
 	bytes, why := e.GPUBudget.resolve(a.ctx, l.device)
 	l.budget = why
 	a.log.Debug("GPU budget", "bytes", bytes, "why", why)
+	l.device.SetBudget(bytes) // the engine keeps to it; this holds whatever else might ask
 
 	o = e.options(o, bytes)
 	if o.Suppress == nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -100,21 +101,19 @@ type planner struct {
 // poolOnly plans a pool and nothing beside it, of a trace.
 func poolOnly(d *simulate.Demand) *planner {
 	return &planner{predict: func(budget uint64) (b engine.Budget, banks []stream.Bank, err error) {
-		groups := d.Groups()
-		for _, g := range groups {
-			b.Whole += uint64(len(g.Layers)*g.Experts) * uint64(g.RecordBytes)
-		}
-		pool := b.Whole
+		pool := int64(math.MaxInt64)
 		if budget > 0 {
-			pool = min(pool, budget)
+			pool = int64(budget)
 		}
-		banks, err = stream.Divide(groups, int64(typicalGPU.MaxStorageBinding), int64(pool))
+		banks, err = stream.DivideWith(d.Groups(), int64(typicalGPU.MaxStorageBinding), pool, func(n int64) int64 { return int64(gpu.Reserved(uint64(n))) })
 		var small *stream.BudgetError
 		if errors.As(err, &small) {
 			return b, nil, &engine.BudgetError{Have: budget, Pool: uint64(small.Want)}
 		}
 		for _, k := range banks {
-			b.Pool += uint64(k.Slots) * uint64(k.RecordBytes)
+			n := uint64(k.Slots) * uint64(k.RecordBytes)
+			b.Pool += gpu.Reserved(n)
+			b.Requested += n
 		}
 		return b, banks, err
 	}}

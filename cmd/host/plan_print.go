@@ -33,7 +33,7 @@ func (r *planReport) printBudget(w io.Writer) {
 			}
 			fmt.Fprintf(t, "  %s\t%s\t%s\n", k, size(r.Bytes[k]), note)
 		}
-		fmt.Fprintf(t, "  total\t%s\t\n", size(r.Total))
+		fmt.Fprintf(t, "  total\t%s\t%s requested, the rest is rounding\n", size(r.Total), size(r.Requested))
 	})
 	fmt.Fprintf(w, "\nsmallest budget %s (--gpu-budget %d); everything resident from %s on\n", size(r.Smallest), r.Smallest, size(r.Largest))
 	if !r.Fits {

@@ -33,6 +33,7 @@ type planReport struct {
 	Largest      uint64              `json:"largest_budget"` // that can be of use
 	Bytes        map[gpu.Kind]uint64 `json:"bytes,omitempty"`
 	Total        uint64              `json:"total"`
+	Requested    uint64              `json:"requested"` // the total without what rounding up costs
 	Pool         planPool            `json:"pool"`
 	Suggestions  []string            `json:"suggestions,omitempty"` // where it does not fit
 	Evict        string              `json:"evict"`
@@ -103,7 +104,7 @@ func (r *planReport) fill(p *planner, d *simulate.Demand, evict eviction) error 
 		}
 		r.Pool, r.Chunk = r.poolOf(at, banks), at.Chunk
 	}
-	r.Bytes, r.Total = at.ByKind(), at.Total()
+	r.Bytes, r.Total, r.Requested = at.ByKind(), at.Total(), at.Requested
 	if d == nil {
 		return nil
 	}

@@ -36,13 +36,13 @@ type statsReport struct {
 	Run     *runReport    `json:"run,omitempty"`
 }
 
-// gpuReport is the memory of the GPU in bytes.
+// gpuReport is the memory of the GPU in bytes, as reserved.
 type gpuReport struct {
-	Budget   string                  `json:"budget"`
-	Kinds    map[gpu.Kind]kindReport `json:"bytes"`
-	Total    kindReport              `json:"total"`
-	Peak     uint64                  `json:"peak"`     // the most there ever was
-	Reserved uint64                  `json:"reserved"` // what the driver gave for it
+	Budget    string                  `json:"budget"`
+	Kinds     map[gpu.Kind]kindReport `json:"bytes"`
+	Total     kindReport              `json:"total"`
+	Peak      uint64                  `json:"peak"`      // the most there ever was
+	Requested kindReport              `json:"requested"` // what buffers were asked for: the total without what rounding up costs
 }
 
 // kindReport is a kind of memory: what was predicted, and what there is.
@@ -111,7 +111,7 @@ func (l *loaded) report() *statsReport {
 	}
 	l.reading.report(r)
 	m := l.device.Memory()
-	r.GPU = gpuReport{Budget: l.budget, Kinds: map[gpu.Kind]kindReport{}, Total: kindReport{l.model.Budget.Total(), m.Total}, Peak: m.PeakTotal, Reserved: m.Reserved}
+	r.GPU = gpuReport{Budget: l.budget, Kinds: map[gpu.Kind]kindReport{}, Total: kindReport{l.model.Budget.Total(), m.Total}, Peak: m.PeakTotal, Requested: kindReport{l.model.Budget.Requested, m.Requested}}
 	for kind, n := range l.model.Budget.ByKind() {
 		r.GPU.Kinds[kind] = kindReport{n, m.Live[kind]}
 	}

@@ -38,8 +38,9 @@ func (r *statsReport) checkMemory(t *testing.T) {
 			t.Errorf("have no %s", kind)
 		}
 	}
-	if r.GPU.Total.Actual != sum || r.GPU.Total.Predicted != sum || r.GPU.Peak < sum || r.GPU.Reserved < sum {
-		t.Errorf("have a sum of %d bytes, total %+v, peak %d, reserved %d", sum, r.GPU.Total, r.GPU.Peak, r.GPU.Reserved)
+	asked := r.GPU.Requested
+	if r.GPU.Total.Actual != sum || r.GPU.Total.Predicted != sum || r.GPU.Peak != sum || asked.Actual != asked.Predicted || asked.Actual > sum || asked.Actual < sum/2 {
+		t.Errorf("have a sum of %d bytes, total %+v, peak %d, requested %+v", sum, r.GPU.Total, r.GPU.Peak, asked)
 	}
 }
 

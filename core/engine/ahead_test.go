@@ -42,6 +42,7 @@ func TestRoutingOnTheGPU(t *testing.T) {
 			t.Errorf("budget %d: have %+v guesses", budget, c)
 		}
 	}
+	smallest = smallestBudget(load(t, dev, f, engine.Options{Sessions: 2, Top: 3}))
 	m := load(t, dev, f, engine.Options{Budget: smallest, Sessions: 2, Top: 3}) // results of another form
 	oneByOne(t, m, tokens)
 	checkAhead(t, m, len(tokens), false)
