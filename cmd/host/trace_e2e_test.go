@@ -59,7 +59,7 @@ func TestEvict(t *testing.T) {
 	needGPU(t)
 	var want string
 	for _, policy := range []string{"lru", "freq", "freq:2.5"} {
-		r := runHost(t, "", "run", "--model", tiny, "--raw", "--prompt", "In the beginning", "-n", "12", "--gpu-budget", "15500000", "--evict", policy)
+		r := runHost(t, "", "run", "--model", tiny, "--raw", "--prompt", "In the beginning", "-n", "12", "--gpu-budget", "18500000", "--evict", policy)
 		if want == "" {
 			want = r.stdout
 		}

@@ -14,7 +14,7 @@ func TestWarmStart(t *testing.T) {
 	home := t.TempDir()
 	run := func(more ...string) result {
 		t.Helper()
-		cmd := command(t, append([]string{"run", "--model", tiny, "--raw", "--prompt", "In the beginning", "-n", "6", "--gpu-budget", "18MB"}, more...)...)
+		cmd := command(t, append([]string{"run", "--model", tiny, "--raw", "--prompt", "In the beginning", "-n", "6", "--gpu-budget", "22MB"}, more...)...)
 		cmd.Env = append(cmd.Env, "XDG_CACHE_HOME="+filepath.Join(home, ".cache"))
 		r := finish(t, cmd, "")
 		if r.code != 0 {
