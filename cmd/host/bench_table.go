@@ -227,7 +227,7 @@ func (t *benchTable) finish() {
 		}
 		for _, x := range t.Limits.Caches {
 			if x.Cache == r.Cache {
-				r.Limit = t.Limits.speed(x, r.Read*r.Wanted, r.FromRAM)
+				r.Limit = t.Limits.speed(x, r.Read*r.Wanted, r.FromRAM*r.Wanted)
 			}
 		}
 		if r.Limit.Bound > 0 {
