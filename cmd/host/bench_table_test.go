@@ -208,7 +208,7 @@ func TestBenchBudgets(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
 	out, trace := filepath.Join(dir, "out"), filepath.Join(dir, "trace")
-	cmd := runHost(t, "", "bench", "--model", tiny, "--budgets", "1%,25%,max", "--cache", "both", "--prompt", "12", "--chunk", "8", "--decode", "3", "--runs", "1", "--lookahead", "0", "--direct", "off", "--json",
+	cmd := runHost(t, "", "bench", "--model", tiny, "--budgets", "1%,25%", "--cache", "both", "--prompt", "12", "--chunk", "8", "--decode", "3", "--runs", "1", "--lookahead", "0", "--direct", "off", "--json",
 		"--out", out, "--trace", trace, "--cpuprofile", filepath.Join(dir, "cpu.pprof"))
 	var b benchTable
 	if err := json.Unmarshal([]byte(cmd.ok(t)), &b); err != nil {
@@ -229,8 +229,8 @@ func TestBenchBudgets(t *testing.T) {
 		if len(r.Runs) != 2 || r.Prefill <= 0 || r.Decode <= 0 || r.Read <= 0 || r.Rate <= 0 || r.GPU == 0 || r.Chunk != 8 || r.Stats == nil || r.Stats.Tokens != 2*15 {
 			t.Errorf("have %+v", r)
 		}
-		if whole := r.Budget == "max"; whole != (r.Share == 1) || whole != (r.HitRate == 1) || whole && r.Slots != b.Experts || !whole && (r.Slots < b.Experts/4 || r.Slots > b.Experts/2) { // a small bank takes a power of two, and fills it
-			t.Errorf("have %+v", r)
+		if r.Share < 0.25 || r.Share > 0.5 || r.Slots != int(math.Round(r.Share*float64(b.Experts))) || r.HitRate <= 0 || r.HitRate >= 1 { // a small bank takes a power of two, and fills it
+			t.Errorf("have %+v, want a quarter of the experts or more to have a slot", r)
 		}
 		if r.Limit.Bound <= 0 || r.Limit.Serial <= 0 || r.Limit.Serial > r.Limit.Bound || math.Abs(r.Efficient*r.Limit.Bound-r.Decode) > 1e-6 || (r.Cache == cacheCold) != (r.Runs[1].Dropping > 0) {
 			t.Errorf("have limit %+v, efficiency %v of %+v", r.Limit, r.Efficient, r)
@@ -239,10 +239,10 @@ func TestBenchBudgets(t *testing.T) {
 			t.Errorf("have profile %v, %v", info, err)
 		}
 	}
-	if want := []string{"1%", "25% cold", "25% warm", "max cold", "max warm"}; !slices.Equal(have, want) {
+	if want := []string{"1%", "25% cold", "25% warm"}; !slices.Equal(have, want) {
 		t.Errorf("have rows %q, want %q; errors:\n%s", have, want, cmd.stderr)
 	}
-	if b.Limits.Upload <= 0 || b.Limits.Token <= 0 || len(b.Limits.Caches) != 2 || b.Interrupted || b.Experts == 0 {
+	if b.Limits.Upload <= 0 || b.Limits.Token != 0 || len(b.Limits.Caches) != 2 || b.Interrupted || b.Experts == 0 {
 		t.Errorf("have %+v", b.Limits)
 	}
 	for _, x := range b.Limits.Caches {
@@ -250,7 +250,7 @@ func TestBenchBudgets(t *testing.T) {
 			t.Errorf("have %+v", x)
 		}
 	}
-	for _, want := range []string{"host: 1%: too small", "host: 25%, cold: prompt ", "host: max, warm: prompt "} {
+	for _, want := range []string{"host: 1%: too small", "host: 25%, cold: prompt ", "host: 25%, warm: prompt "} {
 		if !strings.Contains(cmd.stderr, want) {
 			t.Errorf("have no %q in the errors:\n%s", want, cmd.stderr)
 		}
