@@ -69,6 +69,15 @@ fuzz: vulkan cache ## Run every fuzz target for FUZZTIME (20s)
 bench: vulkan cache ## Run the benchmarks that match BENCH (.)
 	$(GO) test -p 1 -run '^$$' -bench '$(BENCH)' ./...
 
+TRACES := .cache/traces
+
+.PHONY: lookahead
+lookahead: ## Print how --lookahead auto does beside every fixed depth, simulated on the published shapes' traces (an hour on 2 cores)
+	mkdir -p $(TRACES)
+	for x in lfm2moe/24b-a2b gemma4/26b-a4b qwen35moe/35b-a3b bailingmoe3/flash; do \
+		$(GO) run ./tools/synthgguf --arch $${x%/*} --shape $${x#*/} --trace-tokens 400 --trace-out $(TRACES)/$${x%/*}.trace --force || exit; done
+	SLUICE_TRACES=$(CURDIR)/$(TRACES) $(GO) test -run LookaheadTable -timeout 2h -v ./core/simulate
+
 # Needs protoc 3.21.12, protoc-gen-go v1.36.12 and protoc-gen-go-grpc v1.6.2 on the PATH, as the generated files name them.
 .PHONY: proto
 proto: ## Generate the Go code of the .proto files

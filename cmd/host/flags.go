@@ -45,28 +45,38 @@ type engineFlags struct {
 	Chunk     int      `placeholder:"N" help:"Most tokens of a prompt that go through the model at once (default 256, and up to 2048 where the experts don't all fit: each chunk reads them once)."`
 	Evict     eviction `default:"freq" placeholder:"POLICY" help:"Which experts make room for others: freq (default), those with the lowest frequency, where a use counts half as much after 8 tokens, or with freq:TOKENS after that many; or lru, the least recently used."`
 	Routing   string   `enum:"gpu,wait" default:"${routing=gpu}" help:"How a token finds its experts: gpu (default) resolves them on the GPU, several layers ahead; wait reads each layer's routing back first. Tokens are the same."`
-	Lookahead string   `enum:"auto,0,1,2,3" default:"${lookahead=auto}" help:"MoE layers ahead whose experts are guessed and read: auto (default) for what pays, or 0 to 3; with --routing gpu only."`
+	Lookahead depth    `default:"${lookahead=auto}" placeholder:"N" help:"MoE layers ahead whose experts are guessed and read: auto (default) for what pays, or 0 for none, or as many as N, up to what the model's plan guesses; with --routing gpu only."`
 	readingFlags
 	Adapter string `placeholder:"NAME" help:"Use the GPU whose name or driver contains this. Default: the strongest."`
 }
 
-// lookahead is the flag in the engine's terms.
-func (e engineFlags) lookahead() int {
-	switch n, err := strconv.Atoi(e.Lookahead); {
-	case err != nil:
-		return 0
+// depth is the value of --lookahead in the engine's terms: 0 for auto, below 0 for none.
+type depth int
+
+// maxDepth is far above any plan's.
+const maxDepth = 1 << 16
+
+// UnmarshalText reads auto or a number of layers.
+func (d *depth) UnmarshalText(text []byte) error {
+	n, err := strconv.Atoi(string(text))
+	switch {
+	case string(text) == "auto":
+		*d = 0
+	case err != nil || n < 0 || n > maxDepth:
+		return fmt.Errorf("have %q, want auto or a number of layers", text)
 	case n == 0:
-		return -1
+		*d = -1
 	default:
-		return n
+		*d = depth(n)
 	}
+	return nil
 }
 
 // check refuses numbers that mean nothing.
 func (e engineFlags) check() error {
 	switch {
-	case e.Routing == "wait" && e.Lookahead != "auto" && e.Lookahead != "0":
-		return fmt.Errorf("--lookahead: have %s with --routing wait, want none: guesses are made where routing is on the GPU", e.Lookahead)
+	case e.Routing == "wait" && e.Lookahead > 0:
+		return fmt.Errorf("--lookahead: have %d with --routing wait, want none: guesses are made where routing is on the GPU", e.Lookahead)
 	case e.Ctx < 0:
 		return fmt.Errorf("--ctx: have %d tokens, want 1 or more, or 0 for the default", e.Ctx)
 	case e.Chunk < 0:

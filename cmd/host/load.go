@@ -122,7 +122,7 @@ func (e engineFlags) options(o engine.Options, budget uint64) engine.Options {
 	}
 	o.Budget, o.Context, o.Chunk, o.KVF32 = budget, e.Ctx, e.Chunk, e.KV == "f32"
 	o.Readers, o.Keep = e.Readers, e.RAMCache > 0
-	o.Wait, o.Lookahead = e.Routing == "wait", e.lookahead()
+	o.Wait, o.Lookahead = e.Routing == "wait", int(e.Lookahead)
 	o.Policy = e.Evict.policy()
 	return o
 }

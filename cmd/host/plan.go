@@ -59,7 +59,13 @@ func (c *planCmd) Run(a *app) error {
 	if err := c.engineFlags.check(); err != nil {
 		return err
 	}
-	r := &planReport{KV: c.KV, Evict: c.Evict.String(), Limits: limits, Curve: []planPoint{}}
+	r := &planReport{KV: c.KV, Evict: c.Evict.String(), Limits: limits, Curve: []planPoint{}, readers: c.Readers, depth: int(c.Lookahead)}
+	if r.readers <= 0 {
+		r.readers = engine.DefaultReaders()
+	}
+	if c.Routing == "wait" {
+		r.depth = -1
+	}
 	var demand *simulate.Demand
 	if c.Trace != "" {
 		if demand, err = r.trace(c.Trace); err != nil {
@@ -135,7 +141,7 @@ func (c *planCmd) plan(a *app, r *planReport) (*planner, error) {
 		return nil, err
 	}
 	defer process.Close()
-	header, options := store.Header(f.File), engine.Options{Top: 1, Wait: c.Routing == "wait", Readers: c.Readers, Keep: c.RAMCache > 0}
+	header, options := store.Header(f.File), engine.Options{Top: 1, Wait: c.Routing == "wait", Lookahead: int(c.Lookahead), Readers: c.Readers, Keep: c.RAMCache > 0}
 	ask := func(ctx, chunk int, kv string) (*engine.Planned, error) {
 		o := options
 		o.Context, o.Chunk, o.KVF32 = ctx, chunk, kv == "f32"
@@ -223,7 +229,7 @@ func (r *planReport) trace(path string) (*simulate.Demand, error) {
 	h := t.Header
 	r.File, r.Architecture, r.BudgetText = path, h.Architecture, "max"
 	r.MoELayers, r.Experts, r.TopK = len(h.Layers), h.Experts, h.TopK
-	r.Trace = &planTrace{File: path, Model: h.Model, Steps: len(t.Steps), Counted: d.Tokens, Cut: t.Cut, Same: true, sum: h.Sum}
+	r.Trace = &planTrace{File: path, Model: h.Model, Steps: len(t.Steps), Counted: d.Tokens, Guesses: d.Guesses(), Cut: t.Cut, Same: true, sum: h.Sum}
 	return d, nil
 }
 

@@ -58,7 +58,7 @@ func (r *planReport) printCurve(w io.Writer) {
 	table(w, func(t io.Writer) {
 		fmt.Fprint(t, "BUDGET\tSLOTS\tSHARE\tLRU\tFREQ\tONE LRU\tBEST\tREAD/TOKEN")
 		if known {
-			fmt.Fprint(t, "\tTOK/S\tNO OVERLAP\tLIMITED BY")
+			fmt.Fprint(t, "\tTOK/S\tSIMULATED\tNO OVERLAP\tLIMITED BY")
 		}
 		fmt.Fprintln(t)
 		for _, p := range r.Curve {
@@ -69,13 +69,17 @@ func (r *planReport) printCurve(w io.Writer) {
 			fmt.Fprintf(t, "%s%s\t%d\t%.1f %%\t%.1f %%\t%.1f %%\t%.1f %%\t%.1f %%\t%s", size(p.Budget), mark, p.Pool.Slots, 100*p.Pool.Share,
 				100*p.LRU.HitRate, 100*p.Freq.HitRate, 100*p.Global.HitRate, 100*p.Best.HitRate, size(uint64(p.Read)))
 			if known {
-				fmt.Fprintf(t, "\t%s\t%s\t%s", speedText(p.Bound), speedText(p.Serial), p.By)
+				fmt.Fprintf(t, "\t%s\t%s\t%s\t%s", speedText(p.Bound), speedText(p.Likely), speedText(p.Serial), p.By)
 			}
 			fmt.Fprintln(t)
 		}
 	})
 	if known {
-		fmt.Fprintf(w, "\nlimits: %s\n", r.limitsText())
+		ahead := fmt.Sprintf("guesses up to %d layers ahead", t.Guesses)
+		if t.Guesses == 0 {
+			ahead = "nothing read ahead, as the trace has no guesses"
+		}
+		fmt.Fprintf(w, "\nlimits: %s; simulated with %s\n", r.limitsText(), ahead)
 	} else {
 		fmt.Fprint(w, "\nfor tokens per second give --disk-gbs, --upload-gbs, --token-ms, or --bench\n")
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehost/sluice/core/engine"
 	"github.com/sluicehost/sluice/core/gpu"
+	"github.com/sluicehost/sluice/core/lookahead"
 	"github.com/sluicehost/sluice/core/simulate"
 	"github.com/sluicehost/sluice/core/stream"
 )
@@ -40,6 +41,8 @@ type planReport struct {
 	Trace        *planTrace          `json:"trace,omitempty"`
 	Limits       simulate.Limits     `json:"limits"`
 	Curve        []planPoint         `json:"curve"`
+	readers      int
+	depth        int // of --lookahead, in the engine's terms
 }
 
 // planPool is the pool at a budget.
@@ -57,6 +60,7 @@ type planTrace struct {
 	Model   string `json:"model"`
 	Steps   int    `json:"steps"`
 	Counted int    `json:"tokens_counted"` // that were made, without those that fill the caches
+	Guesses int    `json:"guesses"`        // MoE layers ahead that its guesses look
 	Cut     bool   `json:"cut"`            // ends within a step
 	Same    bool   `json:"same_model"`     // the model's header is that of the trace's
 	sum     string
@@ -74,6 +78,7 @@ type planPoint struct {
 	Read   float64          `json:"bytes_per_token"` // with --evict's policy
 	Bound  float64          `json:"tokens_per_second,omitempty"`
 	Serial float64          `json:"tokens_per_second_without_overlap,omitempty"`
+	Likely float64          `json:"tokens_per_second_simulated,omitempty"`
 	By     string           `json:"limited_by,omitempty"`
 }
 
@@ -169,7 +174,18 @@ func (r *planReport) point(p *planner, d *simulate.Demand, budget uint64, evict 
 	}
 	x.Bound, x.Serial = r.Limits.Speed(x.Read)
 	x.By = r.Limits.By(x.Read)
+	if r.Limits.Known() {
+		x.Likely = d.Decode(banks, evict.policy(), simulate.Typical(r.Limits, r.readers), r.ahead(d)).Rate
+	}
 	return x, nil
+}
+
+// ahead is what chooses how deep guesses are read in a simulation.
+func (r *planReport) ahead(d *simulate.Demand) simulate.Ahead {
+	if r.depth != 0 {
+		return simulate.Fixed(max(r.depth, 0))
+	}
+	return lookahead.New(d.Guesses())
 }
 
 // suggest looks for what makes a model fit that does not: less context, smaller chunks, smaller KV caches.

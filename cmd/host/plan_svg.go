@@ -34,6 +34,7 @@ func (r *planReport) svg() []byte {
 	}
 	speeds := []svgLine{
 		{"limit", "d", false, func(p planPoint) float64 { return p.Bound }},
+		{"simulated", "a", false, func(p planPoint) float64 { return p.Likely }},
 		{"no overlap", "d", true, func(p planPoint) float64 { return p.Serial }},
 	}
 	charts := 1

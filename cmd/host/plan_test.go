@@ -139,8 +139,8 @@ func toyTrace(t *testing.T) string {
 	}
 	w.Decoding(true)
 	for pos := range 40 {
-		w.Add(1, pos, []int{pos % 3, 7})
-		w.Add(2, pos, []int{pos % 5, 6})
+		w.Add(1, pos, []int{pos % 3, 7}, nil)
+		w.Add(2, pos, []int{pos % 5, 6}, nil)
 	}
 	if w.Err() != nil {
 		t.Fatal(w.Err())

@@ -17,7 +17,7 @@ import (
 
 // traceFlag asks for a record of the routing.
 type traceFlag struct {
-	Trace string `placeholder:"FILE" help:"Write which experts each token picked in each layer to this file (docs/trace-format.md), for host plan --trace. A run that is killed leaves what it has written."`
+	Trace string `placeholder:"FILE" help:"Write which experts each token picked in each layer, and which were guessed before, to this file (docs/trace-format.md), for host plan --trace. A run that is killed leaves what it has written."`
 }
 
 // recorder writes a routing trace; nil writes none.
@@ -36,7 +36,7 @@ func (f traceFlag) load(a *app, m modelFlags, r registryFlags, e engineFlags, o 
 		return nil, err
 	}
 	x := &recorder{file: file}
-	o.Routed = func(layer, pos int, picks []int) { x.writer.Add(layer, pos, picks) }
+	o.Routed = func(layer, pos int, picks, guesses []int) { x.writer.Add(layer, pos, picks, guesses) }
 	l, err := a.load(m, r, e, o)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -50,7 +50,7 @@ func (f traceFlag) load(a *app, m modelFlags, r registryFlags, e engineFlags, o 
 
 // begin writes the header.
 func (r *recorder) begin(l *loaded) (err error) {
-	r.writer, err = routing.NewWriter(r.file, traceHeader(l.path, l.sum, l.model.Planned))
+	r.writer, err = routing.NewWriter(r.file, traceHeader(l.path, l.sum, l.model))
 	return err
 }
 
@@ -73,11 +73,12 @@ func (r *recorder) close() error {
 }
 
 // traceHeader describes a model to readers of its trace.
-func traceHeader(path, sum string, m *engine.Planned) *routing.Header {
+func traceHeader(path, sum string, m *engine.Model) *routing.Header {
 	model := m.Plan.Model
 	h := &routing.Header{Model: filepath.Base(path), Architecture: model.Architecture, Sum: sum, Experts: int(model.Experts), TopK: int(model.TopK)}
 	for _, r := range m.Records {
-		h.Layers = append(h.Layers, routing.Layer{Layer: int(r.Layer), RecordBytes: int64(r.Stride), Group: groupOf(m.Groups(), int(r.Layer))})
+		h.Layers = append(h.Layers, routing.Layer{Layer: int(r.Layer), RecordBytes: int64(r.Stride), Group: groupOf(m.Groups(), int(r.Layer)),
+			Guesses: m.Guesses(int(r.Layer))})
 	}
 	return h
 }

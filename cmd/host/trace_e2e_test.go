@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/core/routing"
+	"github.com/sluicehost/sluice/core/simulate"
 )
 
 // recordTiny runs the tiny model with --trace.
@@ -39,8 +40,19 @@ func TestRunTrace(t *testing.T) {
 	if h.Model != filepath.Base(tiny) || h.Architecture != "lfm2moe" || len(h.Sum) != 64 || h.Experts != 32 || h.TopK != 4 || len(h.Layers) != 6 || h.Layers[0].Layer != 2 || trace.Cut {
 		t.Errorf("have %+v", h)
 	}
+	for i, l := range h.Layers {
+		if l.Guesses != 5-i {
+			t.Errorf("layer %d: have guesses at %d layers, want %d", l.Layer, l.Guesses, 5-i)
+		}
+	}
+	if r := simulate.Recall(trace); len(r) != 5 || r[0] < 0.6 {
+		t.Errorf("have recall %.2f, want 5 of them, and of a model that has learned its routing more than 0.6 a layer ahead", r)
+	}
 	pos, tokens := 0, map[bool]int{}
 	for _, s := range trace.Steps {
+		if guessed := len(s.Guesses) > 0; guessed != (s.Tokens == 1) {
+			t.Errorf("have %d guesses in a step of %d tokens", len(s.Guesses), s.Tokens)
+		}
 		if s.Pos != pos {
 			t.Errorf("have a step at %d, want %d", s.Pos, pos)
 		}

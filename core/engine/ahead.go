@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/sluicehost/sluice/core/gpu"
+	"github.com/sluicehost/sluice/core/lookahead"
 	"github.com/sluicehost/sluice/sdk/program"
 )
 
@@ -21,7 +21,8 @@ func (m *Model) runToken(ctx context.Context, s *Session, step program.StepUnifo
 		return m.runWhole(ctx, s, step)
 	}
 	start, stops := time.Now(), m.stats.Stops
-	defer func() { t.ahead.token(time.Since(start), m.stats.Stops > stops) }()
+	t.count(m)
+	defer func() { t.spent(m, time.Since(start), m.stats.Stops > stops) }()
 	at, next := 0, 0 // the next op, and the next stage whose routing is to run
 	for {
 		if err := t.write(m, step); err != nil {
@@ -30,7 +31,7 @@ func (m *Model) runToken(ctx context.Context, s *Session, step program.StepUnifo
 		if err := m.experts.writeMap(); err != nil {
 			return err
 		}
-		end := min(next+t.lead(), len(t.stages))
+		end := min(next+lookahead.Lead(t.missing, len(t.stages)), len(t.stages))
 		m.recordSpan(s, at, next, end, step)
 		stop, err := m.runSpan(ctx, next, end, step)
 		if err != nil {
@@ -192,7 +193,7 @@ func (m *Model) runSpan(ctx context.Context, next, end int, step program.StepUni
 			miss = 1
 			m.stats.Stops++
 		}
-		t.missing += (miss - t.missing) / 32
+		t.missing += (miss - t.missing) / lookahead.Memory
 	}
 	if last >= next {
 		t.keepGuesses(m, data, last)
@@ -202,12 +203,18 @@ func (m *Model) runSpan(ctx context.Context, next, end int, step program.StepUni
 
 // keepGuesses remembers what a stage guessed of the stages after it.
 func (t *token) keepGuesses(m *Model, data []byte, stage int) {
+	t.guesser = stage
+	t.guessed = t.foretold(m, data, stage, min(t.ahead.Depth(), t.stages[stage].guesses), t.guessed[:0])
+}
+
+// foretold appends to dst what a stage guessed of the picks of as many stages after it.
+func (t *token) foretold(m *Model, data []byte, stage, stages int, dst []int) []int {
 	k := int(m.Plan.Model.TopK)
 	words := data[4*(1+stage*t.perStage(m)+k):]
-	t.guessed, t.guesser = t.guessed[:0], stage
-	for i := range k * min(t.ahead.depth, t.stages[stage].guesses) {
-		t.guessed = append(t.guessed, int(binary.LittleEndian.Uint32(words[4*i:])))
+	for i := range k * stages {
+		dst = append(dst, int(binary.LittleEndian.Uint32(words[4*i:])))
 	}
+	return dst
 }
 
 // readAhead starts reading what the last guesses name, in place of older guesses: the nearest stage first.
@@ -221,16 +228,18 @@ func (m *Model) readAhead() {
 
 // booked takes note of a stage's picks; those of a stage that stopped are asked for and counted later.
 func (m *Model) booked(data []byte, stage int, stopped bool, step program.StepUniform) error {
-	r, k, layer := &m.runner, int(m.Plan.Model.TopK), m.token.stages[stage].layer
+	r, t, k := &m.runner, m.token, int(m.Plan.Model.TopK)
+	layer := t.stages[stage].layer
 	r.asked = r.asked[:0]
 	for i := range k {
-		r.asked = append(r.asked, int(binary.LittleEndian.Uint32(data[4*(1+stage*m.token.perStage(m)+i):])))
+		r.asked = append(r.asked, int(binary.LittleEndian.Uint32(data[4*(1+stage*t.perStage(m)+i):])))
 	}
 	if err := m.checkPicks(layer); err != nil {
 		return err
 	}
 	if m.routed != nil {
-		m.routed(layer, int(step.Pos0), r.asked)
+		m.foretold = t.foretold(m, data, stage, t.stages[stage].guesses, m.foretold[:0])
+		m.routed(layer, int(step.Pos0), r.asked, m.foretold)
 	}
 	if !stopped {
 		m.experts.pool.Used(layer, r.asked)
@@ -241,22 +250,4 @@ func (m *Model) booked(data []byte, stage int, stopped bool, step program.StepUn
 // fetchStage makes a stage's picks resident, and reads ahead meanwhile.
 func (m *Model) fetchStage(ctx context.Context, stage int) error {
 	return m.ensure(ctx, m.token.stages[stage].layer, m.runner.asked, m.readAhead)
-}
-
-// waitOverStage is what a submit and its readback cost, in stages encoded for nothing: 50 to 90 µs against some 15
-// dispatches of 2 to 3 µs each (H200).
-const waitOverStage = 2.0
-
-// lead is how many stages go to the GPU at once: as many as make the cost of a stage least, where each stops with the
-// probability seen lately. A submit of n costs a wait and n stages, and gets (1 - (1-p)^n) / p of them done.
-func (t *token) lead() int {
-	best, least, p := 1, math.Inf(1), min(max(t.missing, 1e-6), 1)
-	pass := 1.0
-	for n := 1; n <= len(t.stages); n++ {
-		pass *= 1 - p
-		if cost := (waitOverStage + float64(n)) * p / (1 - pass); cost < least {
-			best, least = n, cost
-		}
-	}
-	return best
 }

@@ -70,7 +70,10 @@ func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 		return b, nil, err
 	}
 	if !o.Wait && !o.Profile && o.Trace == nil { // those look at each dispatch
-		m.token = m.planToken(o.Lookahead)
+		var err error
+		if m.token, err = m.planToken(o.Lookahead); err != nil {
+			return b, nil, err
+		}
 	}
 	for _, n := range packArenas(m.Weights, m.limits.MaxBufferSize).sizes {
 		b.add(&b.Dense, 1, n)

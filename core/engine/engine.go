@@ -49,8 +49,9 @@ type Options struct {
 }
 
 // Routed is told which experts the tokens of a step at positions pos, pos + 1, … picked in an MoE layer (numbered as in the
-// model): picks holds as many as are used for each token, in pick order, and belongs to the engine again when it returns.
-type Routed func(layer, pos int, picks []int)
+// model): picks holds as many as are used for each token, in pick order. guesses is what the layer foretold of the picks of the
+// [Model.Guesses] MoE layers after it, the nearest first; empty in steps that make none. Both belong to the engine again when it returns.
+type Routed func(layer, pos int, picks, guesses []int)
 
 // Model is a loaded model.
 type Model struct {
@@ -75,6 +76,7 @@ type Model struct {
 	profile   *profile
 	trace     *tracer
 	routed    Routed
+	foretold  []int  // for routed
 	topn      *topn  // nil where whole rows are read back
 	token     *token // nil where each layer's routing is waited for
 	runner    runner

@@ -223,7 +223,7 @@ func (m *Model) readPicks(ctx context.Context, layer int, step program.StepUnifo
 		return err
 	}
 	if m.routed != nil {
-		m.routed(layer, int(step.Pos0), r.asked)
+		m.routed(layer, int(step.Pos0), r.asked, nil)
 	}
 	return nil
 }

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/sluicehost/sluice/core/gpu"
+	"github.com/sluicehost/sluice/core/lookahead"
+	"github.com/sluicehost/sluice/core/stream"
 	"github.com/sluicehost/sluice/sdk/kernels"
 	"github.com/sluicehost/sluice/sdk/program"
 )
@@ -30,7 +33,9 @@ type token struct {
 	constants *gpu.Buffer
 	groups    []*gpu.BindGroup // of resolve, by stage
 	missing   float64          // share of stages that stopped lately
-	ahead     *lookahead
+	ahead     *lookahead.Controller
+	counters  []stream.Counters // for ahead
+	tally     stream.Counters   // before the token
 	next      prepared
 	guessed   []int // what stage guesser guessed: picks of the stages after it
 	guesser   int
@@ -56,12 +61,12 @@ const (
 )
 
 // planToken lists the ops; nil where a one-token step has a form that this can't run: experts in waves.
-func (m *Model) planToken(lookahead int) *token {
+func (m *Model) planToken(depth int) (*token, error) {
 	t, flat := &token{missing: 1}, 0
 	for _, sec := range m.Program.Sections {
 		v := sec.Pick(1)
 		if v == nil || sec.Kind == program.Kind_EXPERTS && v.Tiled() {
-			return nil
+			return nil, nil
 		}
 		t.add(sec, v, flat+slices.Index(sec.Variants, v))
 		flat += len(sec.Variants)
@@ -70,16 +75,39 @@ func (m *Model) planToken(lookahead int) *token {
 		t.ops = append(t.ops, tokenOp{fixed: true}, tokenOp{fixed: true})
 	}
 	switch {
-	case lookahead < 0:
-		t.ahead = newLookahead(t.guesses, 0)
-	case lookahead > 0:
-		t.ahead = newLookahead(t.guesses, lookahead)
+	case depth > t.guesses:
+		return nil, fmt.Errorf("engine: lookahead: have %d layers, want at most %d: the model's plan guesses no deeper", depth, t.guesses)
+	case depth != 0:
+		t.ahead = lookahead.Fixed(max(depth, 0))
 	default:
-		t.ahead = newLookahead(t.guesses, -1)
+		t.ahead = lookahead.New(t.guesses)
 	}
 	t.grids = 1 + len(t.stages)*t.perStage(m)
 	t.bytes = make([]byte, 4*(t.grids+3*len(t.ops)))
-	return t
+	return t, nil
+}
+
+// spent tells the controller what a token cost, of which some layers waited or none.
+func (t *token) spent(m *Model, took time.Duration, waited bool) {
+	was := t.tally
+	t.count(m)
+	c := &t.tally
+	t.ahead.Token(lookahead.Token{
+		Took: took, Waited: waited, Needed: int(c.Misses + c.Useful - was.Misses - was.Useful), Guessed: int(c.Guessed - was.Guessed),
+		Useful: int(c.Useful - was.Useful), Harmed: int(c.Harmed - was.Harmed),
+	})
+}
+
+// count sums up the pool's counters so far.
+func (t *token) count(m *Model) {
+	t.counters = m.experts.pool.Counters(t.counters[:0])
+	t.tally = stream.Counters{}
+	for _, c := range t.counters {
+		t.tally.Misses += c.Misses
+		t.tally.Guessed += c.Guessed
+		t.tally.Useful += c.Useful
+		t.tally.Harmed += c.Harmed
+	}
 }
 
 // add appends a section's one-token variant, which is number flat of all.
@@ -107,6 +135,22 @@ func (t *token) add(sec *program.Section, v *program.Variant, flat int) {
 	case program.Kind_EXPERTS, program.Kind_COMBINE:
 		st.end = len(t.ops)
 	}
+}
+
+// running is how many stages ahead the GPU guesses: all, where a trace wants them, and else as many as are read.
+func (t *token) running(m *Model) int {
+	if m.routed != nil {
+		return t.guesses
+	}
+	return t.ahead.Depth()
+}
+
+// Guesses is how many of the MoE layers after one are guessed at from there: 0 where each layer's routing is waited for.
+func (m *Model) Guesses(layer int) int {
+	if m.token == nil {
+		return 0
+	}
+	return m.token.stages[m.experts.index[layer]].guesses
 }
 
 // perStage is how many words a stage has before the grids.
@@ -179,6 +223,7 @@ func (t *token) word(op int) int { return t.grids + 3*op }
 
 // write puts a step's grids into the buffer, and clears stop.
 func (t *token) write(m *Model, step program.StepUniform) error {
+	running := t.running(m)
 	put := func(op int, grid [3]uint32) {
 		for i, n := range grid {
 			binary.LittleEndian.PutUint32(t.bytes[4*(t.word(op)+i):], n)
@@ -187,6 +232,9 @@ func (t *token) write(m *Model, step program.StepUniform) error {
 	for i, op := range t.ops {
 		if op.d == nil {
 			break
+		}
+		if op.guess > running {
+			continue // not recorded
 		}
 		grid, err := program.Grid(op.d.Grid, step, m.device.Limits().MaxGroups)
 		if err != nil {
@@ -207,7 +255,7 @@ func (t *token) write(m *Model, step program.StepUniform) error {
 func (t *token) record(m *Model, c *gpu.Commands, s *Session, from, to int, whole bool) {
 	for i := from; i < to; i++ {
 		op := t.ops[i]
-		if op.guess > t.ahead.depth {
+		if op.guess > t.running(m) || op.guess > 0 && whole {
 			continue
 		}
 		p, g := t.bound(m, s, i)

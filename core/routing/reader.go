@@ -20,15 +20,16 @@ type Reader struct {
 
 // NewReader reads the header. Errors say what is wrong with the file.
 func NewReader(in io.Reader) (*Reader, error) {
-	var begin [len(magic)]byte
+	var begin [len(magic) + 1]byte
 	if _, err := io.ReadFull(in, begin[:]); err != nil && !short(err) {
 		return nil, fmt.Errorf("routing: %w", err)
 	}
-	switch name, version := string(begin[:len(magic)-1]), begin[len(magic)-1]; {
-	case name != magic[:len(magic)-1]:
+	version := begin[len(magic)]
+	switch {
+	case string(begin[:len(magic)]) != magic:
 		return nil, errors.New("routing: this is no routing trace: want a file that --trace has written")
-	case version != magic[len(magic)-1]:
-		return nil, fmt.Errorf("routing: have format %d, want %d: record it again", version, magic[len(magic)-1])
+	case version < plain || version > guessing:
+		return nil, fmt.Errorf("routing: have format %d, want %d or %d: record it again", version, plain, guessing)
 	}
 	r := &Reader{in: in, Header: &Header{}}
 	data, err := r.next(maxHeader)
@@ -47,6 +48,9 @@ func NewReader(in io.Reader) (*Reader, error) {
 	}
 	if err == nil {
 		err = r.Header.check()
+	}
+	if want := r.Header.version(); err == nil && version != want {
+		err = fmt.Errorf("have %d guesses in format %d, want them in format %d alone", r.Header.guesses(), version, guessing)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("routing: header: %w", err)
@@ -85,8 +89,8 @@ func (r *Reader) next(most uint32) ([]byte, error) {
 	return data[:n], nil
 }
 
-// Next reads the next step into s, whose Picks are used again where they are large
-// enough. It returns io.EOF at the end, and an error that wraps ErrCut where the
+// Next reads the next step into s, whose Picks and Guesses are used again where they are
+// large enough. It returns io.EOF at the end, and an error that wraps ErrCut where the
 // file ends within a step.
 func (r *Reader) Next(s *Step) error {
 	data, err := r.next(maxFrame)
@@ -105,8 +109,12 @@ func (r *Reader) Next(s *Step) error {
 
 // decode reads a step of its bytes.
 func (r *Reader) decode(data []byte, s *Step) error {
-	if data[0] > 1 {
-		return fmt.Errorf("have kind %d, want 0 or 1", data[0])
+	kinds := byte(made)
+	if r.Header.guesses() > 0 {
+		kinds |= guessed
+	}
+	if data[0]&^kinds != 0 {
+		return fmt.Errorf("have kind %d, want 0 to %d", data[0], kinds)
 	}
 	pos, n := binary.Uvarint(data[1:])
 	if n <= 0 || pos > maxPos {
@@ -118,20 +126,29 @@ func (r *Reader) decode(data []byte, s *Step) error {
 		return fmt.Errorf("want 1 to %d tokens", maxTokens)
 	}
 	rest = rest[n:]
-	s.Decode, s.Pos, s.Tokens = data[0] == 1, int(pos), int(tokens)
-	if want := r.Header.packed(s.Tokens); len(rest) != want {
+	ahead := data[0]&guessed != 0
+	if ahead && tokens != 1 {
+		return fmt.Errorf("have guesses of %d tokens, want 1", tokens)
+	}
+	s.Decode, s.Pos, s.Tokens = data[0]&made != 0, int(pos), int(tokens)
+	if want := r.Header.packed(s.Tokens, ahead); len(rest) != want {
 		return fmt.Errorf("have %d bytes of picks, want %d for %d tokens", len(rest), want, tokens)
 	}
-	return r.unpack(rest, s)
+	return r.unpack(rest, s, ahead)
 }
 
-// unpack reads the picks.
-func (r *Reader) unpack(data []byte, s *Step) error {
+// unpack reads the picks, and guesses behind them.
+func (r *Reader) unpack(data []byte, s *Step, ahead bool) error {
 	h, width := r.Header, r.Header.width()
-	s.Picks = s.Picks[:0]
+	s.Picks, s.Guesses = s.Picks[:0], s.Guesses[:0]
+	picks := s.Tokens * len(h.Layers) * h.TopK
+	all := picks
+	if ahead {
+		all += h.guesses() * h.TopK
+	}
 	var held uint64
 	have := 0
-	for range s.Tokens * len(h.Layers) * h.TopK {
+	for i := range all {
 		for ; have < width; have += 8 {
 			held |= uint64(data[0]) << have
 			data = data[1:]
@@ -142,7 +159,11 @@ func (r *Reader) unpack(data []byte, s *Step) error {
 		if p >= uint64(h.Experts) {
 			return fmt.Errorf("have expert %d, want 0 to %d", p, h.Experts-1)
 		}
-		s.Picks = append(s.Picks, uint16(p))
+		if i < picks {
+			s.Picks = append(s.Picks, uint16(p))
+		} else {
+			s.Guesses = append(s.Guesses, uint16(p))
+		}
 	}
 	if held != 0 || len(data) != 0 {
 		return errors.New("have more than the picks, want zeros behind them")
@@ -181,7 +202,7 @@ func Read(in io.Reader) (*Trace, error) {
 		case err != nil:
 			return nil, err
 		}
-		if picks += len(s.Picks) + stepPicks; picks > maxPicks {
+		if picks += len(s.Picks) + len(s.Guesses) + stepPicks; picks > maxPicks {
 			return nil, fmt.Errorf("routing: have more than %d picks in %d steps, want a shorter trace", picks-stepPicks*(len(t.Steps)+1), len(t.Steps))
 		}
 		t.Steps = append(t.Steps, s)

@@ -18,7 +18,8 @@ type Writer struct {
 	header *Header
 	frame  []byte
 	picks  []uint16
-	layer  int // of the header, that comes next
+	ahead  []uint16 // guesses
+	layer  int      // of the header, that comes next
 	pos    int
 	tokens int
 	decode bool
@@ -37,7 +38,7 @@ func NewWriter(out io.Writer, h *Header) (*Writer, error) {
 	if len(data) > maxHeader {
 		return nil, fmt.Errorf("routing: have a header of %d bytes, want at most %d: give the model a shorter name", len(data), maxHeader)
 	}
-	w := &Writer{out: out, header: h, frame: []byte(magic)}
+	w := &Writer{out: out, header: h, frame: append([]byte(magic), h.version())}
 	at := w.open()
 	w.frame = append(w.frame, data...)
 	w.close(at)
@@ -68,43 +69,58 @@ func (w *Writer) Decoding(on bool) {
 }
 
 // Add takes the picks of one layer in the step at position pos: topK for each
-// token, token by token. A step's layers come in the header's order; one that
-// begins before the last is complete, as after an error, replaces it. The first
-// error stays: see Err.
-func (w *Writer) Add(layer, pos int, picks []int) {
+// token, token by token. Guesses are what this layer foretold of as many of those after
+// it as the header says, topK for each, the nearest first: a step of one token has them
+// for all layers or, as a step of more, for none. A step's layers come in the header's
+// order; one that begins before the last is complete, as after an error, replaces it.
+// The first error stays: see Err.
+func (w *Writer) Add(layer, pos int, picks, guesses []int) {
 	if w == nil || w.err != nil {
 		return
 	}
 	h := w.header
 	if layer == h.Layers[0].Layer {
 		w.layer, w.pos, w.tokens, w.picks = 0, pos, len(picks)/h.TopK, w.picks[:0]
+		w.ahead = w.ahead[:0]
 	}
-	if err := w.fits(layer, pos, picks); err != nil {
+	if err := w.fits(layer, pos, picks, guesses); err != nil {
 		w.err = fmt.Errorf("routing: layer %d at position %d: %w", layer, pos, err)
 		return
 	}
 	for _, p := range picks {
 		w.picks = append(w.picks, uint16(p))
 	}
-	if w.layer++; w.layer == len(h.Layers) {
-		w.write()
+	for _, p := range guesses {
+		w.ahead = append(w.ahead, uint16(p))
 	}
+	if w.layer++; w.layer < len(h.Layers) {
+		return
+	}
+	if n := len(w.ahead); n > 0 && n != h.guesses()*h.TopK {
+		w.err = fmt.Errorf("routing: position %d: have %d guesses, want %d or none", pos, n, h.guesses()*h.TopK)
+		return
+	}
+	w.write()
 }
 
 // fits checks one layer of a step.
-func (w *Writer) fits(layer, pos int, picks []int) error {
+func (w *Writer) fits(layer, pos int, picks, guesses []int) error {
 	h := w.header
 	switch {
 	case w.layer == len(h.Layers) || layer != h.Layers[w.layer].Layer:
 		return fmt.Errorf("have it out of turn, want the header's %d layers in order", len(h.Layers))
 	case pos != w.pos || pos < 0 || pos > maxPos:
 		return fmt.Errorf("want one position in all layers of a step, 0 to %d", int64(maxPos))
-	case len(picks) != w.tokens*h.TopK || w.tokens < 1 || w.tokens > maxTokens || h.packed(w.tokens) > maxFrame/2:
+	case len(picks) != w.tokens*h.TopK || w.tokens < 1 || w.tokens > maxTokens || h.packed(w.tokens, false) > maxFrame/2:
 		return fmt.Errorf("have %d picks, want %d for each of %d tokens", len(picks), h.TopK, w.tokens)
+	case len(guesses) != 0 && (w.tokens != 1 || len(guesses) != h.Layers[w.layer].Guesses*h.TopK):
+		return fmt.Errorf("have %d guesses in a step of %d tokens, want %d in one of 1, or none", len(guesses), w.tokens, h.Layers[w.layer].Guesses*h.TopK)
 	}
-	for _, p := range picks {
-		if p < 0 || p >= h.Experts {
-			return fmt.Errorf("have expert %d, want 0 to %d", p, h.Experts-1)
+	for _, all := range [][]int{picks, guesses} {
+		for _, p := range all {
+			if p < 0 || p >= h.Experts {
+				return fmt.Errorf("have expert %d, want 0 to %d", p, h.Experts-1)
+			}
 		}
 	}
 	return nil
@@ -116,18 +132,23 @@ func (w *Writer) write() {
 	at := w.open()
 	kind := byte(0)
 	if w.decode {
-		kind = 1
+		kind |= made
+	}
+	if len(w.ahead) > 0 {
+		kind |= guessed
 	}
 	w.frame = append(w.frame, kind)
 	w.frame = binary.AppendUvarint(w.frame, uint64(w.pos))
 	w.frame = binary.AppendUvarint(w.frame, uint64(w.tokens))
 	var held uint64
 	width, have := w.header.width(), 0
-	for _, p := range w.picks {
-		held |= uint64(p) << have
-		for have += width; have >= 8; have -= 8 {
-			w.frame = append(w.frame, byte(held))
-			held >>= 8
+	for _, all := range [][]uint16{w.picks, w.ahead} {
+		for _, p := range all {
+			held |= uint64(p) << have
+			for have += width; have >= 8; have -= 8 {
+				w.frame = append(w.frame, byte(held))
+				held >>= 8
+			}
 		}
 	}
 	if have > 0 {
@@ -145,4 +166,28 @@ func (w *Writer) Err() error {
 		return nil
 	}
 	return w.err
+}
+
+// Write writes a whole trace.
+func Write(out io.Writer, t *Trace) error {
+	w, err := NewWriter(out, t.Header)
+	if err != nil {
+		return err
+	}
+	var picks, guesses []int
+	ints := func(dst []int, from []uint16) []int {
+		for _, p := range from {
+			dst = append(dst, int(p))
+		}
+		return dst
+	}
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		w.Decoding(s.Decode)
+		for j, l := range t.Header.Layers {
+			picks, guesses = ints(picks[:0], s.Layer(j, t.Header.TopK)), ints(guesses[:0], t.Header.Ahead(s, j))
+			w.Add(l.Layer, s.Pos, picks, guesses)
+		}
+	}
+	return w.Err()
 }

@@ -1,8 +1,9 @@
 // Package simulate computes what caches of any size would have done with a recorded
 // trace, without running the model: hit rates and bytes to read for each token. LRU
 // takes one pass for all sizes; any other core/stream policy is replayed, and so is
-// Belady's choice, which no policy can beat. Nothing is read ahead, as guesses are not
-// in a trace: prefetch changes when records are read, hardly how many.
+// Belady's choice, which no policy can beat. In these nothing is read ahead: prefetch
+// changes when records are read more than how many. [Demand.Decode] plays a trace with
+// guesses in simulated time, with reading ahead, and tells the speed.
 //
 // Only tokens that were made count. A prompt's chunks pass through the caches and
 // change what lies in them, but are not in any rate.
@@ -24,6 +25,7 @@ import (
 type ask struct {
 	layer   int // of the header
 	experts []uint16
+	ahead   []uint16 // guesses at the layers after it, nearest first, TopK each
 	prompt  bool
 	counted bool
 	first   bool // of its step
@@ -68,7 +70,7 @@ func New(t *routing.Trace) (*Demand, error) {
 			d.Tokens += s.Tokens
 		}
 		for l := range t.Header.Layers {
-			d.asks = append(d.asks, ask{l, distinct(s.Layer(l, t.Header.TopK), s.Tokens), !s.Decode, counted, l == 0})
+			d.asks = append(d.asks, ask{l, distinct(s.Layer(l, t.Header.TopK), s.Tokens), t.Header.Ahead(s, l), !s.Decode, counted, l == 0})
 		}
 	}
 	if d.Tokens == 0 {
@@ -91,6 +93,14 @@ func distinct(picks []uint16, tokens int) []uint16 {
 		}
 	}
 	return out
+}
+
+// Guesses is how many MoE layers ahead the trace's guesses look; 0 where it has none.
+func (d *Demand) Guesses() (deepest int) {
+	for _, a := range d.asks {
+		deepest = max(deepest, d.guesses(a))
+	}
+	return deepest
 }
 
 // Groups are the header's layers as [stream.Divide] takes them.

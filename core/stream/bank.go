@@ -36,6 +36,9 @@ type entry struct {
 	changed bool   // listed in bank.changed
 	uses    uint64 // times it was asked for, over evictions
 	guessed bool   // resident because of a guess, and not asked for since
+	// displaced says that a guess took its slot, and victim is the id and 1 of the key whose slot this one's guess took; 0 for none.
+	displaced bool
+	victim    int32
 }
 
 func newBank(index int, c Bank, policy Policy, counters int) *bank {

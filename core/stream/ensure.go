@@ -97,7 +97,7 @@ func (p *Pool) Used(layer int, experts []int) {
 	defer p.mu.Unlock()
 	for _, x := range experts {
 		at.bank.policy.Touch(at.first + x)
-		p.wanted(&at.bank.entries[at.first+x], &p.counters[at.counters])
+		p.wanted(at.bank, at.first+x, &p.counters[at.counters])
 	}
 	p.counters[at.counters].Hits += int64(len(experts))
 }
@@ -200,7 +200,7 @@ func (p *Pool) take(at place, experts []int) *pinSet {
 			e.mark = 0
 			b.policy.Touch(id)
 			c.count(there, e.load != nil)
-			p.wanted(e, c)
+			p.wanted(b, id, c)
 		}
 	}
 	for i, id := range set.ids {

@@ -92,9 +92,18 @@ func (p *Pool) fill(at place, id int) (f *filling, there bool) {
 	return l.filling, false
 }
 
-// wanted counts that an expert is asked for: a guess of it was useful, and one still in the queue goes to the front.
-func (p *Pool) wanted(e *entry, c *Counters) {
+// wanted counts that an expert is asked for: a guess of it was useful, a guess that took its slot did harm, and one still in the queue goes to the front.
+func (p *Pool) wanted(b *bank, id int, c *Counters) {
+	e := &b.entries[id]
 	e.uses++
+	if e.displaced {
+		e.displaced = false
+		c.Harmed++
+	}
+	if e.victim > 0 && (e.guessed || e.load != nil && e.load.guess) { // this read would have taken that slot, too
+		b.entries[e.victim-1].displaced = false
+		e.victim = 0
+	}
 	if e.guessed {
 		e.guessed = false
 		c.Useful++

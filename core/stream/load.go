@@ -91,13 +91,21 @@ func (q *loadQueue) remove(l *load) bool {
 
 // start gives an absent id a slot, evicting if need be, and queues its load: a guess behind all that calls wait for.
 func (p *Pool) start(b *bank, id int, guess bool) *load {
+	e := &b.entries[id]
+	e.victim = 0
+	if guess {
+		e.displaced = false // nobody asked for it in time to know whether that did harm
+	}
 	if len(b.free) == 0 {
-		p.evict(b)
+		victim := p.evict(b)
+		if guess {
+			b.entries[victim].displaced, e.victim = true, int32(victim+1)
+		}
 	}
 	last := len(b.free) - 1
 	l := p.newLoad(b, id, b.free[last], guess)
 	b.free = b.free[:last]
-	b.entries[id].load = l
+	e.load = l
 	if guess {
 		p.guesses.push(l)
 	} else {
@@ -107,9 +115,9 @@ func (p *Pool) start(b *bank, id int, guess bool) *load {
 	return l
 }
 
-// evict makes a slot of the bank free.
-func (p *Pool) evict(b *bank) {
-	victim := b.evict()
+// evict makes a slot of the bank free and returns whose it was.
+func (p *Pool) evict(b *bank) (victim int) {
+	victim = b.evict()
 	c := &p.counters[b.counters+victim/b.experts]
 	p.absent++
 	c.Evictions++
@@ -117,4 +125,5 @@ func (p *Pool) evict(b *bank) {
 		e.guessed = false
 		c.Wasted++
 	}
+	return victim
 }

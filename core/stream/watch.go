@@ -73,6 +73,7 @@ type Counters struct {
 	Guessed   int64 // loads that Guess started
 	Useful    int64 // of them, asked for before they were evicted; some of those late
 	Wasted    int64 // of them, evicted or dropped before they were asked for
+	Harmed    int64 // asked for again after a guess had taken their slot that nobody asked for meanwhile
 }
 
 func (c *Counters) count(there, loading bool) {

@@ -7,7 +7,7 @@ import (
 )
 
 // maxGuess is how many MoE layers ahead guesses look. The host runs as many of them as pay.
-const maxGuess = 3
+const maxGuess = 8
 
 // routed is an MoE layer whose routing is written, and the residual stream that its router reads the norm of.
 type routed struct {

@@ -31,6 +31,8 @@ type cli struct {
 
 	TraceOut string `placeholder:"FILE" xor:"what" required:"" help:"Write no model but a routing trace (docs/trace-format.md): what all routers pick along a simulated continuation."`
 
+	Recall string `placeholder:"X,Y,…" default:"${recall}" help:"Share of a layer's picks that --trace-out lets be guessed one MoE layer ahead, two, and so on; empty for no guesses (default ${default}, close to trained models)."`
+
 	TraceCheck  bool `xor:"what" required:"" help:"Write no file: simulate the routers along a continuation, and print how often caches of several sizes hit."`
 	TraceTokens int  `placeholder:"N" default:"4000" help:"Tokens to simulate (default ${default})."`
 	TraceLayers int  `placeholder:"N" help:"Layers that --trace-check simulates, spread over the model (default 3, or all of fewer)."`
@@ -56,7 +58,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	exit := -1
 	parser, err := kong.New(&c, kong.Name("synthgguf"), kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }),
 		kong.Description("Writes GGUF files of published models' shapes with random weights."),
-		kong.Vars{"locality": fmt.Sprint(synth.DefaultLocality), "dwell": fmt.Sprint(synth.DefaultDwell)})
+		kong.Vars{"locality": fmt.Sprint(synth.DefaultLocality), "dwell": fmt.Sprint(synth.DefaultDwell), "recall": DefaultRecall})
 	if err != nil {
 		return err
 	}
@@ -78,7 +80,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return check(ctx, stdout, m, c.Seed, c.TraceTokens, c.TraceLayers)
 	}
 	if c.TraceOut != "" {
-		return record(ctx, stderr, m, c.Seed, c.TraceTokens, c.TraceOut, c.Force)
+		recall, err := recalls(c.Recall)
+		if err != nil {
+			return err
+		}
+		return record(ctx, stderr, m, c.Seed, c.TraceTokens, recall, c.TraceOut, c.Force)
 	}
 	return write(ctx, stderr, m, c.Out, c.Force)
 }

@@ -18,6 +18,7 @@ func TestFlags(t *testing.T) {
 		"two things":     {[]string{"--arch", "lfm2moe", "--shape", "tiny", "--out", "x", "--trace-check"}, "can't be used together", ""},
 		"unknown shape":  {[]string{"--arch", "lfm2moe", "--shape", "huge", "--out", "x"}, "bailingmoe3 flash", ""},
 		"layers":         {[]string{"--arch", "lfm2moe", "--shape", "tiny", "--layers", "9", "--out", "x"}, "have 9 layers", ""},
+		"recall":         {[]string{"--arch", "lfm2moe", "--shape", "tiny", "--trace-out", "x", "--recall", "0.5,1.5"}, `--recall: have "1.5"`, ""},
 		"trace check":    {[]string{"--arch", "lfm2moe", "--shape", "tiny", "--trace-check", "--trace-tokens", "200"}, "", "LRU 16"},
 		"one layer":      {[]string{"--arch", "lfm2moe", "--shape", "tiny", "--layers", "2", "--trace-check", "--trace-tokens", "100"}, "", "LRU 16"},
 		"too many":       {[]string{"--arch", "lfm2moe", "--shape", "tiny", "--trace-check", "--trace-layers", "4"}, "want 1 to 3", ""},

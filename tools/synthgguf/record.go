@@ -8,16 +8,18 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sluicehost/sluice/core/gguf"
 	"github.com/sluicehost/sluice/core/routing"
+	"github.com/sluicehost/sluice/core/simulate"
 	"github.com/sluicehost/sluice/tools/synthgguf/synth"
 )
 
 // record writes what the routers pick along a simulated continuation, as host run --trace would for the file.
-func record(ctx context.Context, progress io.Writer, m *synth.Model, seed uint64, tokens int, path string, force bool) (err error) {
+func record(ctx context.Context, progress io.Writer, m *synth.Model, seed uint64, tokens int, recall []float64, path string, force bool) (err error) {
 	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if force {
 		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
@@ -51,21 +53,37 @@ func record(ctx context.Context, progress io.Writer, m *synth.Model, seed uint64
 			fmt.Fprintf(progress, "synthgguf: layer %d of %d\n", i+1, len(header.Layers))
 		}
 	}
-	w, err := routing.NewWriter(f, header)
-	if err != nil {
-		return err
-	}
-	w.Decoding(true)
-	picks := make([]int, header.TopK)
+	trace := &routing.Trace{Header: header}
 	for pos := range tokens {
+		s := routing.Step{Decode: true, Pos: pos, Tokens: 1}
 		for _, t := range layers {
-			for i, e := range t.Picks[pos] {
-				picks[i] = int(e)
+			for _, e := range t.Picks[pos] {
+				s.Picks = append(s.Picks, uint16(e))
 			}
-			w.Add(t.Layer, pos, picks)
 		}
+		trace.Steps = append(trace.Steps, s)
 	}
-	return w.Err()
+	simulate.Foretell(trace, recall, seed)
+	return routing.Write(f, trace)
+}
+
+// DefaultRecall is the share of picks that are guessed one MoE layer ahead, two, and so on: the mean of the four shipped
+// models, which have learned their routing, up to five, and a straight line from there (docs/streaming.md).
+const DefaultRecall = "0.80,0.72,0.66,0.54,0.49,0.44,0.39,0.34"
+
+// recalls reads shares of picks, nearest layer first.
+func recalls(text string) (out []float64, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for _, part := range strings.Split(text, ",") {
+		x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil || !(x >= 0 && x <= 1) {
+			return nil, fmt.Errorf("--recall: have %q, want shares from 0 to 1 with commas between", part)
+		}
+		out = append(out, x)
+	}
+	return out, nil
 }
 
 // traceHeader describes the model. Record sizes are those of the file's tensors: what a slot pads is not counted.

@@ -1,0 +1,154 @@
+package lookahead
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// world makes tokens whose cost depends on the depth: each record that is needed waits less where it was guessed, and wrong
+// guesses take slots of what is needed later.
+type world struct {
+	rng   *rand.Rand
+	wait  []float64 // ms a needed record, by depth
+	wrong []float64 // wrong guesses a token, by depth
+	harm  float64   // records that a wrong guess costs later
+	owed  float64   // records harmed that are not asked for yet
+}
+
+// token makes one at a depth.
+func (w *world) token(depth int) Token {
+	needed := 5 + w.rng.IntN(30)
+	wrong := w.wrong[depth] * (0.5 + w.rng.Float64())
+	w.owed += w.harm * wrong
+	harmed := min(int(w.owed), w.rng.IntN(8))
+	w.owed -= float64(harmed)
+	ms := 10 + w.wait[depth]*float64(needed+harmed)
+	useful := needed * min(depth, 1)
+	return Token{
+		Took: time.Duration(ms * (1 + 0.1*w.rng.NormFloat64()) * float64(time.Millisecond)), Waited: true,
+		Needed: needed + harmed, Guessed: useful + int(wrong), Useful: useful, Harmed: harmed,
+	}
+}
+
+// spend is the mean time of tokens, chosen by the controller or, where there is none, at a depth.
+func (w world) spend(c *Controller, depth, tokens int) (mean float64) {
+	w.rng = rand.New(rand.NewPCG(7, 8))
+	for range tokens {
+		if c != nil {
+			depth = c.Depth()
+		}
+		t := w.token(depth)
+		mean += t.Took.Seconds() / float64(tokens)
+		if c != nil {
+			c.Token(t)
+		}
+	}
+	return mean
+}
+
+// near is how near the best tokens come where the wrong depth costs up to three times as much; core/simulate has what models do.
+const near = 0.94
+
+// Whatever the costs, 400 tokens take little more than at the best depth.
+func TestController(t *testing.T) {
+	for name, w := range map[string]world{
+		"guesses don't pay": {wait: []float64{1, 1.5, 2, 2.5, 3, 3.5, 4}, wrong: make([]float64, 7)},
+		"one pays":          {wait: []float64{2, 1, 1.2, 1.4, 1.6, 1.8, 2}, wrong: make([]float64, 7)},
+		"four pay":          {wait: []float64{3, 2, 1.5, 1.2, 1, 1.2, 1.4}, wrong: make([]float64, 7)},
+		"all pay":           {wait: []float64{3, 2.6, 2.2, 1.8, 1.5, 1.2, 1}, wrong: make([]float64, 7)},
+		"wrong ones harm":   {wait: []float64{2, 1.9, 1.9, 1.8, 1.8, 1.8, 1.8}, wrong: []float64{0, 10, 20, 40, 60, 80, 100}, harm: 0.4},
+	} {
+		best, at := w.spend(nil, 0, 400), 0
+		for depth := 1; depth < len(w.wait); depth++ {
+			if mean := w.spend(nil, depth, 400); mean < best {
+				best, at = mean, depth
+			}
+		}
+		c := New(len(w.wait) - 1)
+		if mean := w.spend(c, 0, 400); mean > best/near {
+			t.Errorf("%s: have %.1f ms a token, want at most 5 %% above %.1f at depth %d; now at %d", name, 1e3*mean, 1e3*best, at, c.Depth())
+		}
+	}
+}
+
+// A change of habits is noticed.
+func TestControllerFollows(t *testing.T) {
+	w := world{wait: []float64{3, 2, 1.5, 1.2, 1}, wrong: make([]float64, 5)}
+	c := New(4)
+	w.spend(c, 0, 500)
+	w.wait = []float64{1, 2, 3, 4, 5}
+	w.spend(c, 0, 300)
+	if mean, best := w.spend(c, 0, 300), w.spend(nil, 0, 300); mean > best/near {
+		t.Errorf("have %.1f ms a token after the change, want at most 5 %% above %.1f", 1e3*mean, 1e3*best)
+	}
+}
+
+// While nothing waits nothing is guessed; then it goes on where it was.
+func TestControllerCalm(t *testing.T) {
+	w := world{rng: rand.New(rand.NewPCG(1, 2)), wait: []float64{3, 2, 1.5, 1.2}, wrong: make([]float64, 4)}
+	c := New(3)
+	for range 60 {
+		c.Token(w.token(c.Depth()))
+	}
+	best := c.best
+	for range 2 * calmAfter {
+		c.Token(Token{Took: time.Microsecond})
+	}
+	if c.Depth() != 0 || best == 0 {
+		t.Errorf("have depth %d while nothing waits, want 0; %d before, want more", c.Depth(), best)
+	}
+	if c.Token(w.token(0)); c.Depth() != best {
+		t.Errorf("have depth %d after it, want %d", c.Depth(), best)
+	}
+}
+
+// A fixed depth stays, and so does one without any to choose from.
+func TestFixed(t *testing.T) {
+	for _, c := range []*Controller{Fixed(3), New(0), {}} {
+		before := c.Depth()
+		for range 100 {
+			c.Token(Token{Took: time.Second, Waited: true, Needed: 9})
+		}
+		if c.Depth() != before {
+			t.Errorf("have depth %d, want %d", c.Depth(), before)
+		}
+	}
+}
+
+// Depths stay within bounds whatever the tokens say.
+func TestControllerBounds(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %#x", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for deepest := range 9 {
+		c := New(deepest)
+		for range 2000 {
+			c.Token(Token{
+				Took: time.Duration(rng.Int64N(int64(time.Second))), Waited: rng.IntN(20) > 0,
+				Needed: rng.IntN(3) * rng.IntN(50), Guessed: rng.IntN(100), Useful: rng.IntN(50), Harmed: rng.IntN(5),
+			})
+			if d := c.Depth(); d < 0 || d > deepest {
+				t.Fatalf("have depth %d, want 0 to %d", d, deepest)
+			}
+		}
+	}
+}
+
+func TestControllerAllocatesNothing(t *testing.T) {
+	c := New(4)
+	if n := testing.AllocsPerRun(100, func() { c.Token(Token{Took: time.Millisecond, Waited: true, Needed: 3}) }); n != 0 {
+		t.Errorf("have %v allocations a token, want none", n)
+	}
+}
+
+func TestLead(t *testing.T) {
+	for _, c := range []struct {
+		missing float64
+		want    int
+	}{{1, 1}, {0, 30}, {0.5, 2}, {0.02, 13}} {
+		if have := Lead(c.missing, 30); have != c.want {
+			t.Errorf("%v missing: have %d stages, want %d", c.missing, have, c.want)
+		}
+	}
+}

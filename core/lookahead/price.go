@@ -1,0 +1,81 @@
+package lookahead
+
+import (
+	"math"
+	"time"
+)
+
+// Token is what a token cost and why. Counts are of expert records.
+type Token struct {
+	Took    time.Duration
+	Waited  bool // a layer of it waited for an expert
+	Needed  int  // asked for that were not in a slot, but for guesses
+	Guessed int  // loads that guesses began
+	Useful  int  // guesses that were asked for
+	Harmed  int  // asked for again after a guess had taken their slot that nobody asked for
+}
+
+// pricing makes tokens comparable. What a token takes depends above all on how many records it needs, which is the text's
+// doing and varies several times over. So a line through the last tokens' times and needs says what one like it takes,
+// and its price is its own time as a share of that.
+//
+// A guess that is wrong costs twice: its read, which the token's time has in it, and the record whose slot it took, if that
+// is asked for again. The second is some later token's time. There it is taken off, and here it is charged, at the rate that
+// guesses have done harm so far.
+type pricing struct {
+	n, time, need, square, product float64 // decayed sums
+	wrong, harm                    float64 // decayed sums of guesses that were not asked for, and of records harmed
+	guessed, useful                float64 // decayed sums
+}
+
+const (
+	memory   = 48.0  // tokens over which sums are kept
+	caution  = 0.15  // harm of a wrong guess before any is seen
+	weight   = 20.0  // wrong guesses that this counts as much as
+	enough   = 16.0  // guesses that tell how many are right
+	tooFew   = 0.15  // share of those that are right below which deeper ones are not tried
+	forgiven = 0.998 // of a token's wrong and harm, a token later
+)
+
+// line is the time of a token that needs nothing, and of each record that it needs.
+func (p *pricing) line() (base, each float64) {
+	if p.n == 0 {
+		return 0, 0
+	}
+	time, need := p.time/p.n, p.need/p.n
+	if spread := p.square/p.n - need*need; spread > 0 {
+		each = (p.product/p.n - time*need) / spread
+	}
+	if need > 0 {
+		each = min(max(each, 0), time/need)
+	}
+	return time - each*need, each
+}
+
+// useless says whether so few guesses are right that deeper ones, which are right less often, need no trial.
+func (p *pricing) useless() bool { return p.guessed >= enough && p.useful < tooFew*p.guessed }
+
+// mostly says whether most guesses are right.
+func (p *pricing) mostly() bool { return p.guessed >= enough && p.useful > p.guessed/2 }
+
+// price is a token's, and learns from it.
+func (p *pricing) price(t Token) float64 {
+	took, wrong := t.Took.Seconds(), float64(t.Guessed-t.Useful)
+	const keep = 1 - 1/memory
+	need := float64(t.Needed)
+	for _, x := range []struct {
+		sum *float64
+		add float64
+	}{{&p.n, 1}, {&p.time, took}, {&p.need, need}, {&p.square, need * need}, {&p.product, took * need},
+		{&p.guessed, float64(t.Guessed)}, {&p.useful, float64(t.Useful)}} {
+		*x.sum = *x.sum*keep + x.add
+	}
+	p.wrong, p.harm = p.wrong*forgiven+wrong, p.harm*forgiven+float64(t.Harmed)
+	base, each := p.line()
+	rate := math.Min(1, (p.harm+caution*weight)/(math.Max(p.wrong, 0)+weight))
+	expected := base + each*(need-float64(t.Harmed))
+	if expected <= 0 {
+		return 1
+	}
+	return (took + each*(rate*wrong-float64(t.Harmed))) / expected
+}

@@ -1,0 +1,143 @@
+package simulate
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// read is a record on its way into a slot.
+type read struct {
+	bank   *slots
+	id     int
+	bytes  int64
+	begun  int // parts that a reader has begun
+	left   int // parts that are not read to their end
+	guess  bool
+	slower float64 // times what the disk's rate says
+}
+
+// disk reads parts of records in simulated time, in seconds: what is asked for before what is guessed.
+type disk struct {
+	m       Machine
+	rng     *rand.Rand
+	now     float64
+	parts   []part  // that are being read, at most Machine.Readers
+	uploads []part  // records on their way up, in order
+	line    float64 // when the last of them will be there
+	demand  []*read // oldest first
+	guesses []*read
+	guessed int // parts of guesses being read
+	done    func(*read)
+	bytes   int64
+}
+
+// part ends at a time.
+type part struct {
+	of    *read
+	end   float64
+	guess bool // as which it was begun
+}
+
+// noisy is a number of seconds as it may turn out.
+func (m Machine) noisy(rng *rand.Rand, seconds float64) float64 {
+	if m.Noise <= 0 {
+		return seconds
+	}
+	return seconds * math.Max(0.2, 1+m.Noise*rng.NormFloat64())
+}
+
+// next takes the read whose part a free reader begins; one reader stays free of guesses.
+func (d *disk) next() *read {
+	if len(d.demand) > 0 {
+		r := d.demand[0]
+		if r.begun+1 == d.m.Parts {
+			d.demand = d.demand[1:]
+		}
+		return r
+	}
+	if len(d.guesses) > 0 && d.guessed < max(1, d.m.Readers-1) {
+		r := d.guesses[0]
+		if r.begun+1 == d.m.Parts {
+			d.guesses = d.guesses[1:]
+		}
+		return r
+	}
+	return nil
+}
+
+// begin lets free readers work.
+func (d *disk) begin() {
+	for len(d.parts) < d.m.Readers {
+		r := d.next()
+		if r == nil {
+			return
+		}
+		bytes := float64(r.bytes) / float64(d.m.Parts)
+		if r.begun == 0 {
+			r.slower = d.m.noisy(d.rng, 1)
+		}
+		took := r.slower * over(bytes*float64(d.m.Readers), d.m.Disk)
+		d.parts = append(d.parts, part{r, d.now + took, r.guess})
+		if r.begun++; r.guess {
+			d.guessed++
+		}
+	}
+}
+
+// ahead is when something ends next; +Inf where nothing is on its way.
+func (d *disk) ahead() (at float64, index int) {
+	at, index = math.Inf(1), -1
+	for i, p := range d.parts {
+		if p.end < at {
+			at, index = p.end, i
+		}
+	}
+	if len(d.uploads) > 0 && d.uploads[0].end <= at {
+		return d.uploads[0].end, -1
+	}
+	return at, index
+}
+
+// advance lets time pass until what ends next, or until a time that comes before.
+func (d *disk) advance(until float64) (more bool) {
+	d.begin()
+	at, i := d.ahead()
+	if at > until {
+		d.now = math.Max(d.now, until)
+		return false
+	}
+	if math.IsInf(at, 1) {
+		return false
+	}
+	d.now = math.Max(d.now, at)
+	if i < 0 {
+		r := d.uploads[0].of
+		d.uploads = d.uploads[1:]
+		d.done(r)
+		return true
+	}
+	p := d.parts[i]
+	d.parts[i] = d.parts[len(d.parts)-1]
+	d.parts = d.parts[:len(d.parts)-1]
+	if p.guess {
+		d.guessed--
+	}
+	if p.of.left--; p.of.left == 0 {
+		d.bytes += p.of.bytes
+		d.line = math.Max(d.line, d.now) + over(float64(p.of.bytes), d.m.Upload)
+		d.uploads = append(d.uploads, part{of: p.of, end: d.line})
+	}
+	return true
+}
+
+// until lets time pass up to at.
+func (d *disk) until(at float64) {
+	for d.advance(at) {
+	}
+}
+
+// drain lets all that is on its way arrive.
+func (d *disk) drain() {
+	for d.advance(math.Inf(1)) {
+	}
+}
