@@ -21,7 +21,7 @@ type benchSurvey struct {
 	records []*program.PlacedRecord
 	experts int // of a layer
 	fixed   uint64
-	whole   uint64 // bytes of all experts
+	whole   uint64 // bytes of the pool with every expert resident
 	largest uint64 // record
 	planned *engine.Planned
 	options engine.Options
@@ -84,6 +84,14 @@ func (s *benchSurvey) predict(budget uint64) (engine.Budget, []stream.Bank, erro
 	o := s.options
 	o.Budget = budget
 	return s.planned.Predict(s.limits, o)
+}
+
+// bytesOfAll is the size of all records.
+func (s *benchSurvey) bytesOfAll() (n uint64) {
+	for _, r := range s.records {
+		n += r.GetStride() * uint64(s.experts)
+	}
+	return n
 }
 
 // uploadTime is how long the copy to the GPU is measured.

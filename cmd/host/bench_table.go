@@ -155,7 +155,7 @@ func (t *benchTable) describe(s *benchSurvey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.Model, t.Device, t.File, t.Largest = s.path, s.device.Info().String(), s.bytes, s.largest
-	t.Experts, t.ExpertBytes, t.Fixed = len(s.records)*s.experts, s.whole, s.fixed
+	t.Experts, t.ExpertBytes, t.Fixed = len(s.records)*s.experts, s.bytesOfAll(), s.fixed
 	t.Readers, t.Direct, t.Why = s.reading.readers, s.reading.direct, s.reading.why
 }
 
