@@ -162,6 +162,16 @@ func TestPlanTraceAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	wellFormed(t, data, "&lt;toy&gt;")
+	code, out, errs = hostIn(t.Context(), "", "plan", "--trace", path, "--disk-gbs", "0.001", "--token-ms", "1", "--json")
+	var x planReport
+	if err := json.Unmarshal([]byte(out), &x); code != 0 || err != nil || len(x.Curve) == 0 {
+		t.Fatalf("have code %d, %v, errors %s", code, err, errs)
+	}
+	for _, p := range x.Curve { // a wait for the GPU is in the simulation alone
+		if p.Likely > p.Bound*1.01 || p.Likely < p.Serial*0.85 {
+			t.Errorf("%d slots: have %.1f tok/s simulated, want it between %.1f and %.1f or hardly less", p.Pool.Slots, p.Likely, p.Serial, p.Bound)
+		}
+	}
 	if code, _, errs := hostIn(t.Context(), "", "plan", "--svg", svg); code != 1 || !strings.Contains(errs, "--svg: have no --trace") {
 		t.Errorf("have code %d, %s", code, errs)
 	}

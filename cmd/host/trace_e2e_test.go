@@ -63,6 +63,8 @@ func TestRunTrace(t *testing.T) {
 		t.Errorf("have %v tokens, want 4 of the prompt and %d", tokens, made)
 	}
 	runHost(t, "", "run", "--model", tiny, "--raw", "--prompt", "x", "--trace", filepath.Join(t.TempDir(), "no", "folder")).fails(t, "--trace: ")
+	runHost(t, "", "run", "--model", tiny, "--raw", "--prompt", "x", "--lookahead", "6").fails(t, "lookahead: have 6 layers, want at most 5")
+	runHost(t, "", "run", "--model", tiny, "--raw", "--prompt", "x", "--lookahead", "-1").fails(t, "want auto or a number of layers")
 }
 
 // TestEvict: no policy changes a token.

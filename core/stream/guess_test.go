@@ -121,3 +121,33 @@ func TestWhole(t *testing.T) {
 		t.Errorf("whole %v, %+v, want 6 hits", p.Whole(), c)
 	}
 }
+
+// What a guess evicted and a call asks for again is harm, unless the guess was asked for before: then that read would have
+// taken the slot, too.
+func TestGuessHarms(t *testing.T) {
+	for name, c := range map[string]struct {
+		asked []int // after 0 and 1 were used and 2 was guessed into the slot of 0
+		want  int64
+	}{
+		"its victim":            {[]int{0}, 1},
+		"the guess, its victim": {[]int{2, 0}, 0},
+		"another":               {[]int{1, 3}, 0},
+		"its victim twice":      {[]int{0, 1, 0}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, p := slowPool(t, 2, 1)
+				use(t, p, 2, 0)
+				use(t, p, 2, 1)
+				p.Guess(2, []int{2}, 0)
+				time.Sleep(time.Minute)
+				for _, x := range c.asked {
+					use(t, p, 2, x)
+				}
+				if have := total(p.Counters(nil)).Harmed; have != c.want {
+					t.Errorf("have %d harmed, want %d", have, c.want)
+				}
+			})
+		})
+	}
+}

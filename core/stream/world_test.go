@@ -259,6 +259,7 @@ func total(cs []Counters) (sum Counters) {
 		sum.Guessed += c.Guessed
 		sum.Useful += c.Useful
 		sum.Wasted += c.Wasted
+		sum.Harmed += c.Harmed
 	}
 	return sum
 }
