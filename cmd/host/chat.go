@@ -20,6 +20,7 @@ type chatCmd struct {
 	engineFlags
 	registryFlags
 	chatFlags
+	showStats
 	warmFlag
 	Snapshots int     `default:"2" placeholder:"N" help:"Copies of the model's recurrent state to keep on the GPU, so that a turn begins where the one before it did (default 2); 0 reads the conversation anew each turn. They count in --gpu-budget."`
 	Tokens    int     `name:"tokens" short:"n" default:"4096" placeholder:"N" help:"Most tokens of an answer (default 4096)."`
@@ -161,6 +162,10 @@ func (t *talk) turn(text string) error {
 			err = written
 		}
 		t.app.log.Debug("turn", "stats", g.stats(sample.Params{}))
+		if t.Stats {
+			fmt.Fprintln(t.app.err, g.stats(sample.Params{}))
+			g.report().print(t.app.err)
+		}
 	}
 	if err != nil {
 		return err

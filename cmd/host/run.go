@@ -20,6 +20,7 @@ type runCmd struct {
 	engineFlags
 	registryFlags
 	statsFlag
+	showStats
 	warmFlag
 	traceFlag
 	chatFlags
@@ -75,6 +76,9 @@ func (c *runCmd) Run(a *app) error {
 			err = written
 		}
 		fmt.Fprintln(a.err, g.stats(params))
+		if c.Stats {
+			g.report().print(a.err)
+		}
 	}
 	return errors.Join(err, stats.write(g.report()), l.close())
 }
@@ -150,6 +154,8 @@ type generation struct {
 	begun           bool // the prompt fits, so that there is something to tell
 	prompted, made  int  // tokens; those that the session held are not prompted
 	prefill, decode time.Duration
+	decoding        bool   // the prompt is done
+	decoded         mark   // what had been taken then
 	end             string // why it ended
 }
 
@@ -176,6 +182,7 @@ func (g *generation) run(ctx context.Context, ids []int32) error {
 	err := g.feed(ctx, ids, pick)
 	g.prefill = time.Since(start)
 	g.routes.decoding(true)
+	g.decoding, g.decoded = true, g.mark()
 	start = time.Now()
 	for err == nil {
 		if done, e := g.take(next); done || e != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/sluicehost/sluice/core/gpu"
+	"github.com/sluicehost/sluice/core/stream"
 )
 
 // statsFlag asks for a report.
@@ -16,24 +17,25 @@ type statsFlag struct {
 
 // statsReport is what a run took. Times are in seconds.
 type statsReport struct {
-	Model   string        `json:"model"`
-	Device  string        `json:"device"`
-	Load    float64       `json:"load_seconds"` // all until the first token could begin
-	Compile float64       `json:"compile_seconds"`
-	Kernels int           `json:"kernels"` // compiled
-	GPU     gpuReport     `json:"gpu"`
-	Tokens  int           `json:"tokens"` // that went through the model
-	Steps   int           `json:"steps"`
-	Waves   int           `json:"waves"` // of experts, beyond one a layer and step
-	Read    int64         `json:"bytes_read"`
-	FromRAM int64         `json:"bytes_from_ram"` // of experts, by --ram-cache
-	Reading readingReport `json:"reading"`
-	Back    int           `json:"readbacks"`
-	PerTok  float64       `json:"readbacks_per_token"`
-	Stops   int           `json:"stops"` // layers of one-token steps that waited for an expert
-	Time    timeReport    `json:"seconds"`
-	Experts expertReport  `json:"experts"`
-	Run     *runReport    `json:"run,omitempty"`
+	Model    string        `json:"model"`
+	Device   string        `json:"device"`
+	Load     float64       `json:"load_seconds"` // all until the first token could begin
+	Compile  float64       `json:"compile_seconds"`
+	Kernels  int           `json:"kernels"` // compiled
+	GPU      gpuReport     `json:"gpu"`
+	Tokens   int           `json:"tokens"` // that went through the model
+	Steps    int           `json:"steps"`
+	Waves    int           `json:"waves"` // of experts, beyond one a layer and step
+	Read     int64         `json:"bytes_read"`
+	FromRAM  int64         `json:"bytes_from_ram"` // of experts, by --ram-cache
+	Reading  readingReport `json:"reading"`
+	Back     int           `json:"readbacks"`
+	PerTok   float64       `json:"readbacks_per_token"`
+	Stops    int           `json:"stops"` // layers of one-token steps that waited for an expert
+	Time     timeReport    `json:"seconds"`
+	Experts  expertReport  `json:"experts"`
+	PerToken *tokenReport  `json:"per_token,omitempty"` // of host run and chat: of the tokens made; else of all
+	Run      *runReport    `json:"run,omitempty"`
 }
 
 // gpuReport is the memory of the GPU in bytes, as reserved.
@@ -61,7 +63,11 @@ type timeReport struct {
 
 // expertReport says how experts were found.
 type expertReport struct {
+	All      int `json:"all"`      // of all layers
+	Slots    int `json:"slots"`    // how many fit on the GPU at once
+	Resident int `json:"resident"` // there at the end
 	countReport
+	Recall float64       `json:"guess_recall"`
 	Layers []layerReport `json:"layers"`
 }
 
@@ -79,6 +85,10 @@ type countReport struct {
 	Useful    int64 `json:"useful"`  // of them, asked for in time or while they came
 	Wasted    int64 `json:"wasted"`  // of them, gone before that
 	Filled    int64 `json:"filled"`  // read into free slots before anything asked
+}
+
+func counts(c stream.Counters) countReport {
+	return countReport{c.Hits, c.Late, c.Misses, c.Evictions, c.Guessed, c.Useful, c.Wasted, c.Filled}
 }
 
 func (c *countReport) add(x countReport) {
@@ -117,16 +127,23 @@ func (l *loaded) report() *statsReport {
 	}
 	r.Experts.Layers = []layerReport{}
 	for _, c := range l.model.Counters(nil) {
-		x := countReport{c.Hits, c.Late, c.Misses, c.Evictions, c.Guessed, c.Useful, c.Wasted, c.Filled}
+		x := counts(c)
 		r.Experts.add(x)
 		r.Experts.Layers = append(r.Experts.Layers, layerReport{c.Layer, x})
 	}
+	r.Experts.All = len(r.Experts.Layers) * int(l.model.Plan.Model.Experts)
+	r.Experts.Slots, r.Experts.Resident, r.Experts.Recall = l.model.Slots(), len(l.model.Hot()), r.Experts.recall()
+	r.PerToken = l.since(mark{})
 	return r
 }
 
 // report adds what a generation alone knows.
 func (g *generation) report() *statsReport {
 	r := g.loaded.report()
+	r.PerToken = nil
+	if g.decoding {
+		r.PerToken = g.since(g.decoded)
+	}
 	r.Run = &runReport{g.prompted, g.made, g.prefill.Seconds(), g.decode.Seconds(), g.end}
 	return r
 }

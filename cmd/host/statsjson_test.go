@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,6 +45,27 @@ func (r *statsReport) checkMemory(t *testing.T) {
 	}
 }
 
+// check: a token's time is the sum of its parts.
+func (x *tokenReport) check(t *testing.T, tokens int) {
+	t.Helper()
+	if x == nil || x.Tokens != tokens {
+		t.Fatalf("have %+v, want the mean of %d tokens", x, tokens)
+	}
+	if sum := x.GPUWait + x.DiskWait + x.Encode + x.Other; x.GPUWait <= 0 || x.Encode <= 0 || math.Abs(sum-x.Time) > 1e-3*x.Time || x.Readbacks < 1 || x.HitRate < 0 || x.HitRate > 1 || x.Recall < 0 || x.Recall > 1 {
+		t.Errorf("have %+v", x)
+	}
+}
+
+// TestRecall: guesses and misses are what would have been missing.
+func TestRecall(t *testing.T) {
+	if have := (countReport{Hits: 90, Late: 4, Misses: 2, Useful: 6, Wasted: 9}).recall(); have != 0.75 {
+		t.Errorf("have %v, want 0.75", have)
+	}
+	if have := (countReport{Hits: 5}).recall(); have != 0 {
+		t.Errorf("have %v where nothing was missing, want 0", have)
+	}
+}
+
 // TestStatsJSON: the report of an evaluation in the smallest pool, one token at a time.
 func TestStatsJSON(t *testing.T) {
 	t.Parallel()
@@ -72,6 +94,10 @@ func TestStatsJSON(t *testing.T) {
 	if s.Tokens != tokens || s.Steps != tokens || s.Back != tokens*layers+1 || s.PerTok != float64(s.Back)/tokens || s.Waves != 0 || s.Kernels < 10 || s.Read == 0 || s.Run != nil {
 		t.Errorf("have %+v", s)
 	}
+	s.PerToken.check(t, tokens)
+	if x := s.PerToken; x.DiskWait <= 0 || x.Rate <= 0 || e.Slots < topK || e.Resident < topK || e.Resident > e.Slots || e.All != 32*layers {
+		t.Errorf("have %+v, %d of %d slots for %d experts", x, e.Resident, e.Slots, e.All)
+	}
 	if s.Load <= s.Compile || s.Compile <= 0 || s.Time.GPUWait <= 0 || s.Time.DiskWait <= 0 || s.Time.Upload <= 0 || s.Time.Encode <= 0 {
 		t.Errorf("have times %+v, load %v, compile %v, want more than 0 of each", s.Time, s.Load, s.Compile)
 	}
@@ -81,13 +107,19 @@ func TestStatsJSON(t *testing.T) {
 func TestRunStatsJSON(t *testing.T) {
 	t.Parallel()
 	needGPU(t)
-	r := runHost(t, "", "run", "--model", tiny, "--raw", "--prompt", "In the beginning", "-n", "6", "--stats-json", "-")
+	r := runHost(t, "", "run", "--model", tiny, "--raw", "--prompt", "In the beginning", "-n", "6", "--stats", "--stats-json", "-")
 	text, report, found := strings.Cut(r.stdout, "\n{")
 	var s statsReport
 	if err := json.Unmarshal([]byte("{"+report), &s); err != nil || !found || text == "" || r.code != 0 {
 		t.Fatalf("%v: have code %d, output %s, errors %s", err, r.code, r.stdout, r.stderr)
 	}
 	s.checkMemory(t)
+	s.PerToken.check(t, 6)
+	for _, want := range []string{"a token made takes ", "the mean of 6:", "192 slots, ", " of 192 experts resident", "LAYER HIT RATE HITS LATE MISSES EVICTED", " all "} {
+		if !strings.Contains(oneSpace(r.stderr), want) {
+			t.Errorf("have no %q in\n%s", want, r.stderr)
+		}
+	}
 	if x := s.Run; x == nil || x.Prompt != 4 || x.Generated != 6 || x.Prefill <= 0 || x.Decode <= 0 || x.End != "-n reached" || s.Tokens < 9 {
 		t.Errorf("have %+v, tokens %d", x, s.Tokens)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/sluicehost/sluice/core/gpu"
 	"github.com/sluicehost/sluice/sdk/program"
@@ -165,7 +166,7 @@ func (s *Session) step(ids []int32, outs int) error {
 	}
 	m := s.model
 	m.busy <- struct{}{}
-	defer func() { <-m.busy }()
+	defer func(start time.Time) { m.stats.Time += time.Since(start); <-m.busy }(time.Now())
 	if err := m.input(ids, s.pos); err != nil {
 		return err
 	}

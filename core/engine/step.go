@@ -56,6 +56,7 @@ type Stats struct {
 	Waves     int // of experts, beyond one a layer and step
 	Readbacks int
 	Stops     int           // layers of one-token steps that waited for an expert
+	Time      time.Duration // of all steps
 	GPUWait   time.Duration // waiting for picks and logits
 	DiskWait  time.Duration // waiting for experts to be read and uploaded
 	Upload    time.Duration // bringing records from memory to their slots, all readers together: mostly within DiskWait

@@ -10,6 +10,14 @@ import (
 // Hot lists the experts that are on the GPU, those first that steps used most.
 func (m *Model) Hot() []stream.Key { return m.experts.pool.Resident() }
 
+// Slots is how many experts fit on the GPU at once.
+func (m *Model) Slots() (n int) {
+	for _, s := range m.experts.slots {
+		n += s
+	}
+	return n
+}
+
 // Fill loads experts into slots that are free, in order, and then, where all fit, the rest. Steps may run meanwhile, and their
 // reads go first. It ends when it is done, when ctx ends, and with the first error; experts that the model has not are left out.
 func (m *Model) Fill(ctx context.Context, keys []stream.Key) error {
