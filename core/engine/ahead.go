@@ -28,9 +28,6 @@ func (m *Model) runToken(ctx context.Context, s *Session, step program.StepUnifo
 		if err := t.write(m, step); err != nil {
 			return err
 		}
-		if err := m.experts.writeMap(); err != nil {
-			return err
-		}
 		end := min(next+lookahead.Lead(t.missing, len(t.stages)), len(t.stages))
 		m.recordSpan(s, at, next, end, step)
 		stop, err := m.runSpan(ctx, next, end, step)
@@ -58,9 +55,6 @@ func (m *Model) runToken(ctx context.Context, s *Session, step program.StepUnifo
 // runWhole runs a step with every expert resident: nothing to resolve, one readback. The commands are those of every such
 // step of the session, so they are encoded while the step before runs.
 func (m *Model) runWhole(ctx context.Context, s *Session, step program.StepUniform) error {
-	if err := m.experts.writeMap(); err != nil {
-		return err
-	}
 	for _, st := range m.token.stages {
 		m.experts.pool.Found(st.layer, int(m.Plan.Model.TopK))
 	}

@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/sluicehost/sluice/core/gpu"
@@ -27,13 +29,18 @@ type experts struct {
 	slots   []int          // by bank
 	bank    map[int]int    // by layer
 	index   map[int]uint64 // a layer's place among the MoE layers
-	rows    [][]byte       // the residency table's rows, by index
-	dirty   []bool
 	staging *staging
 	keeping *keeping // of records that leave; nil for none
 
-	mapping sync.Mutex // held while the residency table is brought up to date
-	changes []stream.Change
+	delivering sync.Mutex // guards the rest, and is held until what they say is submitted
+	holds      [][]held   // by bank and slot
+	at         [][]int32  // the residency table, by index and expert: a slot, or -1
+}
+
+// held is the record that a slot's bytes are of.
+type held struct {
+	stream.Key
+	any bool
 }
 
 // makeExperts creates the banks and the pool.
@@ -56,20 +63,15 @@ func (m *Model) makeExperts(banks []stream.Bank, o Options) (*experts, error) {
 			x.bank[l] = i
 		}
 	}
-	for range m.Records {
-		row := make([]byte, 4*m.Plan.Model.Experts)
-		for i := range row {
-			row[i] = absent & 0xFF
-		}
-		x.rows = append(x.rows, row)
-		x.dirty = append(x.dirty, true)
+	if err := x.makeResidency(banks); err != nil {
+		return x, err
 	}
 	var err error
 	if x.staging, err = x.makeStaging(stagingBuffers(o.Readers), m.largestRecord()); err != nil {
 		return x, err
 	}
 	if o.Keep {
-		if x.keeping, err = m.makeKeeping(banks, o.Readers); err != nil {
+		if x.keeping, err = m.makeKeeping(o.Readers); err != nil {
 			return x, err
 		}
 	}
@@ -101,49 +103,63 @@ func (m *Model) largestRecord() uint64 {
 
 func (x *experts) bankOf(layer int) *gpu.Buffer { return x.banks[x.bank[layer]] }
 
-// deliver copies a record from its buffer to its slot, and where records are kept the one before it from there.
-func (x *experts) deliver(t *transfer) error {
-	if err := x.writeMap(); err != nil {
-		return err
+// makeResidency makes the residency table, of experts that are all absent, and the table of what its entries can be: a copy
+// from there brings an entry up to date in the order of the queue, between the copies of records.
+func (x *experts) makeResidency(banks []stream.Bank) error {
+	m := x.model
+	for _, b := range banks {
+		x.holds = append(x.holds, make([]held, b.Slots))
 	}
-	c, stride := &t.commands, x.stride[t.bank]
+	row := bytes.Repeat([]byte{absent & 0xFF}, int(m.sizes.residencyStride))
+	for i := range m.Records {
+		x.at = append(x.at, slices.Repeat([]int32{-1}, int(m.Plan.Model.Experts)))
+		if err := m.device.Write(m.tables.residency, uint64(i)*m.sizes.residencyStride, row); err != nil {
+			return err
+		}
+	}
+	entries := make([]byte, m.sizes.entries)
+	for i := range len(entries)/4 - 1 {
+		binary.LittleEndian.PutUint32(entries[4*i:], uint32(i))
+	}
+	binary.LittleEndian.PutUint32(entries[len(entries)-4:], absent)
+	return m.device.Write(m.tables.entries, 0, entries)
+}
+
+// point records the copy that makes a slot, or none (-1), the residency table's entry of an expert.
+func (x *experts) point(c *gpu.Commands, key stream.Key, slot int) {
+	m := x.model
+	from := 4 * uint64(slot)
+	if slot < 0 {
+		from = m.sizes.entries - 4
+	}
+	c.Copy(m.tables.entries, from, m.tables.residency, x.index[key.Layer]*m.sizes.residencyStride+4*uint64(key.Expert), 4)
+}
+
+// deliver copies a record from its buffer to its slot, and where records are kept the one before it from there. The residency
+// table changes in the same submit: before the copy it loses whose slot that was, and then gains whose it is. So whatever is
+// submitted before or after finds no expert in a slot that has another's record.
+func (x *experts) deliver(t *transfer) error {
+	x.delivering.Lock()
+	defer x.delivering.Unlock()
+	c, stride, old := &t.commands, x.stride[t.bank], x.holds[t.bank][t.slot]
 	c.Reset()
+	gone := old.any && x.at[x.index[old.Layer]][old.Expert] == int32(t.slot) // else it is in another slot by now
+	if gone {
+		x.point(c, old.Key, -1)
+	}
 	left := x.keeping.leave(c, x, t.bank, t.slot)
 	c.Copy(t.buffer, 0, x.banks[t.bank], uint64(t.slot)*stride, stride)
+	x.point(c, t.key, t.slot)
 	err := x.model.device.Submit(c)
 	if err == nil {
-		x.keeping.enter(t.key, t.bank, t.slot)
+		if gone {
+			x.at[x.index[old.Layer]][old.Expert] = -1
+		}
+		x.at[x.index[t.key.Layer]][t.key.Expert] = int32(t.slot)
+		x.holds[t.bank][t.slot] = held{t.key, true}
 	}
 	if left != nil {
 		left(err)
 	}
 	return err
-}
-
-// writeMap brings the residency table up to date. It comes before each submit that reads the table, and between the eviction
-// from a slot and the next upload to it: then no submit finds a slot whose record is not the expert's.
-func (x *experts) writeMap() error {
-	x.mapping.Lock()
-	defer x.mapping.Unlock()
-	x.changes = x.pool.Changes(x.changes[:0])
-	for _, c := range x.changes {
-		i := x.index[c.Key.Layer]
-		slot := uint32(absent)
-		if c.Slot >= 0 {
-			slot = uint32(c.Slot)
-		}
-		binary.LittleEndian.PutUint32(x.rows[i][4*c.Key.Expert:], slot)
-		x.dirty[i] = true
-	}
-	stride := x.model.sizes.residencyStride
-	for i, d := range x.dirty {
-		if !d {
-			continue
-		}
-		if err := x.model.device.Write(x.model.tables.residency, uint64(i)*stride, x.rows[i]); err != nil {
-			return err
-		}
-		x.dirty[i] = false
-	}
-	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/sluicehost/sluice/core/gpu"
-	"github.com/sluicehost/sluice/core/stream"
 )
 
 // Keeper is a source that takes records which leave the GPU, to give them back faster than it would read them.
@@ -27,28 +26,18 @@ type keeping struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	holds   [][]held // by bank and slot: a slot belongs to one load at a time
-}
-
-// held is the record that a slot's bytes are of.
-type held struct {
-	stream.Key
-	any bool
 }
 
 // keepBuffers is the number of records on their way back for a number of readers: they take about as long as a read.
 func keepBuffers(readers int) int { return readers }
 
-func (m *Model) makeKeeping(banks []stream.Bank, readers int) (*keeping, error) {
+func (m *Model) makeKeeping(readers int) (*keeping, error) {
 	to, ok := m.source.(Keeper)
 	if !ok {
 		return nil, fmt.Errorf("engine: have a source that keeps nothing, want one that does")
 	}
 	k := &keeping{to: to, free: make(chan *gpu.Readback, keepBuffers(readers))}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
-	for _, b := range banks {
-		k.holds = append(k.holds, make([]held, b.Slots))
-	}
 	for i := range keepBuffers(readers) {
 		r, err := m.device.NewReadback(fmt.Sprintf("kept record %d", i), m.largestRecord())
 		if err != nil {
@@ -66,7 +55,7 @@ func (k *keeping) leave(c *gpu.Commands, x *experts, bank, slot int) (submitted 
 	if k == nil {
 		return nil
 	}
-	h := k.holds[bank][slot]
+	h := x.holds[bank][slot]
 	if !h.any || !k.to.Wants(h.Layer, h.Expert) {
 		return nil
 	}
@@ -92,13 +81,6 @@ func (k *keeping) leave(c *gpu.Commands, x *experts, bank, slot int) (submitted 
 			k.to.Keep(h.Layer, h.Expert, data[:stride])
 			_ = r.Unmap() // a next copy to it would fail and say why
 		})
-	}
-}
-
-// enter notes whose bytes a slot has.
-func (k *keeping) enter(key stream.Key, bank, slot int) {
-	if k != nil {
-		k.holds[bank][slot] = held{key, true}
 	}
 }
 

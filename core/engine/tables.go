@@ -20,6 +20,7 @@ type tables struct {
 	constants *gpu.Buffer
 	picks     *gpu.Buffer // one range per MoE layer
 	residency *gpu.Buffer // likewise
+	entries   *gpu.Buffer // what can be an entry of residency: every slot's number, and absent
 	outs      *gpu.Buffer
 	logits    *gpu.Buffer
 	guesses   *gpu.Buffer // a range per guess of a one-token step
@@ -31,16 +32,16 @@ type tables struct {
 
 // tableBytes are the sizes of the tables.
 type tableBytes struct {
-	constants, picks, residency, outs, logits uint64
-	pairs, tiles                              uint64 // 0 where the program runs no tiles
-	picksStride, residencyStride              uint64 // from one MoE layer to the next
-	guesses, guessStride                      uint64 // from one guess to the next
-	ropes                                     []uint64
+	constants, picks, residency, entries, outs, logits uint64
+	pairs, tiles                                       uint64 // 0 where the program runs no tiles
+	picksStride, residencyStride                       uint64 // from one MoE layer to the next
+	guesses, guessStride                               uint64 // from one guess to the next
+	ropes                                              []uint64
 }
 
 // all lists the sizes of the tables that there are.
 func (t tableBytes) all() []uint64 {
-	sizes := append([]uint64{stepBytes, t.constants, t.picks, t.residency, t.outs, t.logits, t.pairs, t.tiles, t.guesses}, t.ropes...)
+	sizes := append([]uint64{stepBytes, t.constants, t.picks, t.residency, t.entries, t.outs, t.logits, t.pairs, t.tiles, t.guesses}, t.ropes...)
 	return slices.DeleteFunc(sizes, func(n uint64) bool { return n == 0 })
 }
 
@@ -54,6 +55,7 @@ func (m *Model) sizeTables() tableBytes {
 	t.picksStride = alignUp(size(program.Table_PICKS), align)
 	t.residencyStride = alignUp(size(program.Table_RESIDENCY), align)
 	t.picks, t.residency = layers*t.picksStride, layers*t.residencyStride
+	t.entries = 4 * (layers*uint64(m.Plan.Model.Experts) + 1) // a bank has no more slots than there are experts
 	if m.token != nil {
 		t.guessStride = alignUp(program.TableBytes(program.Table_GUESSES, m.Plan.Model, 0, 1, 0), align)
 		t.guesses = layers * uint64(max(m.token.guesses, 1)) * t.guessStride
@@ -133,6 +135,7 @@ func (m *Model) makeTables() (*tables, error) {
 		{&t.constants, "constants", size.constants, uniform},
 		{&t.picks, "picks", size.picks, storageUsage},
 		{&t.residency, "residency", size.residency, storageUsage},
+		{&t.entries, "residency entries", size.entries, gpu.UsageCopySrc | gpu.UsageCopyDst},
 		{&t.outs, "outs", size.outs, storageUsage},
 		{&t.logits, "logits", size.logits, storageUsage},
 		{&t.guesses, "guesses", size.guesses, storageUsage},
@@ -155,7 +158,7 @@ func (m *Model) makeTables() (*tables, error) {
 }
 
 func (t *tables) release() {
-	for _, b := range append([]*gpu.Buffer{t.step, t.constants, t.picks, t.residency, t.outs, t.logits, t.pairs, t.tiles, t.guesses}, t.ropes...) {
+	for _, b := range append([]*gpu.Buffer{t.step, t.constants, t.picks, t.residency, t.entries, t.outs, t.logits, t.pairs, t.tiles, t.guesses}, t.ropes...) {
 		if b != nil {
 			b.Release()
 		}

@@ -24,7 +24,6 @@ type bank struct {
 	policy    Policy
 	evictable int    // ids in the policy's list
 	mark      uint64 // of the last count
-	changed   []int  // ids whose residency changed since the last Pool.Changes
 	freed     chan struct{}
 }
 
@@ -33,7 +32,6 @@ type entry struct {
 	pins    int32
 	load    *load  // while it is loaded
 	mark    uint64 // equal to bank.mark: asked for, not yet taken
-	changed bool   // listed in bank.changed
 	uses    uint64 // times it was asked for, over evictions
 	guessed bool   // resident because of a guess, and not asked for since
 	// displaced says that a guess took its slot, and victim is the id and 1 of the key whose slot this one's guess took; 0 for none.
@@ -99,18 +97,8 @@ func (b *bank) evict() int {
 	}
 	b.evictable--
 	b.free = append(b.free, int(e.slot))
-	b.setSlot(id, -1)
+	e.slot = -1
 	return id
-}
-
-// setSlot notes where an id is resident (-1: nowhere) and lists it as changed.
-func (b *bank) setSlot(id, slot int) {
-	e := &b.entries[id]
-	e.slot = int32(slot)
-	if !e.changed {
-		e.changed = true
-		b.changed = append(b.changed, id)
-	}
 }
 
 // release returns a slot whose load failed.

@@ -115,7 +115,6 @@ func TestAgainstNaiveLRU(t *testing.T) {
 	w := newWorld(t, banks)
 	p := newPool(t, w, banks, 1)
 	naive := &naivePool{slots: slots, pins: map[int]int{}}
-	gpu := residency{}
 	type held struct {
 		pins  Pins
 		asked []int
@@ -142,8 +141,8 @@ func TestAgainstNaiveLRU(t *testing.T) {
 		}
 		open = append(open, held{pins, ids})
 		w.holds(0, layer, ask, pins.Slots(), 0)
-		gpu.update(w, p)
-		compareNaive(t, step, naive, w, gpu)
+		checkSlots(w, p)
+		compareNaive(t, step, naive, w, p.Resident())
 		if t.Failed() {
 			return
 		}
@@ -153,7 +152,7 @@ func TestAgainstNaiveLRU(t *testing.T) {
 	}
 }
 
-func compareNaive(t *testing.T, step int, naive *naivePool, w *world, gpu residency) {
+func compareNaive(t *testing.T, step int, naive *naivePool, w *world, resident []Key) {
 	id := func(k Key) int { return (k.Layer-2)*8 + k.Expert }
 	var loads []int
 	for _, k := range w.log {
@@ -163,10 +162,10 @@ func compareNaive(t *testing.T, step int, naive *naivePool, w *world, gpu reside
 		t.Errorf("step %d: loads %v, want %v", step, loads, naive.loads)
 	}
 	w.log, naive.loads = nil, nil
-	if len(gpu) != len(naive.pins) {
-		t.Errorf("step %d: %d resident, want %d", step, len(gpu), len(naive.pins))
+	if len(resident) != len(naive.pins) {
+		t.Errorf("step %d: %d resident, want %d", step, len(resident), len(naive.pins))
 	}
-	for k := range gpu {
+	for _, k := range resident {
 		if _, there := naive.pins[id(k)]; !there {
 			t.Errorf("step %d: %v is resident, want it evicted", step, k)
 		}

@@ -3,8 +3,7 @@
 //
 // A bank is one GPU buffer of equal slots; it serves the MoE layers whose expert
 // records have one layout, and evicts by itself. The package knows no GPU and no
-// file: a [Loader] fills slots, and the engine copies [Pool.Changes] into the
-// residency map that shaders read.
+// file: a [Loader] fills slots.
 //
 // It does not choose which experts to ask for, nor which to read ahead ([Pool.Guess]).
 //

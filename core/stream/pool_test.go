@@ -152,38 +152,6 @@ func TestEvictsNothingAskedFor(t *testing.T) {
 	}
 }
 
-func TestChanges(t *testing.T) {
-	banks := oneBank(1)
-	w := newWorld(t, banks)
-	p := newPool(t, w, banks, 1)
-	step := func(want ...Change) {
-		t.Helper()
-		if have := p.Changes(nil); !slices.Equal(have, want) {
-			t.Errorf("have %v, want %v", have, want)
-		}
-	}
-	step()
-	use(t, p, 2, 4)
-	step(Change{Key{2, 4}, 0, 0})
-	use(t, p, 2, 4)
-	step()
-	use(t, p, 3, 4)
-	step(Change{Key{2, 4}, 0, -1}, Change{Key{3, 4}, 0, 0})
-	for e := range 8 { // each key once, however often it came and went
-		use(t, p, 2, e)
-		use(t, p, 3, 4)
-	}
-	if n := len(p.Changes(nil)); n != 9 {
-		t.Errorf("have %d changes, want 9", n)
-	}
-	w.before = func(context.Context, Key) error {
-		step(Change{Key{3, 4}, 0, -1}) // cleared before the slot is written
-		return nil
-	}
-	use(t, p, 2, 0)
-	step(Change{Key{2, 0}, 0, 0})
-}
-
 func TestFailedReadFreesItsSlot(t *testing.T) {
 	banks := oneBank(2)
 	w := newWorld(t, banks)
@@ -217,7 +185,6 @@ func TestHitsAllocateNothing(t *testing.T) {
 	experts := []int{0, 5, 3, 7, 3}
 	use(t, p, 2, experts...)
 	counters := make([]Counters, 0, 2)
-	changes := make([]Change, 0, 16)
 	if n := testing.AllocsPerRun(100, func() {
 		pins, err := p.Ensure(t.Context(), 2, experts)
 		if err != nil {
@@ -225,7 +192,6 @@ func TestHitsAllocateNothing(t *testing.T) {
 		}
 		pins.Release()
 		counters = p.Counters(counters[:0])
-		changes = p.Changes(changes[:0])
 	}); n != 0 {
 		t.Errorf("have %v allocations, want 0", n)
 	}

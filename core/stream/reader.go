@@ -161,7 +161,7 @@ func (p *Pool) finish(l *load, err error) {
 		b.release(l.slot)
 		c.Failed++
 	} else {
-		b.setSlot(l.id, l.slot)
+		e.slot = int32(l.slot)
 		p.absent--
 		e.guessed = l.guess && !l.keep
 		if e.pins == 0 {

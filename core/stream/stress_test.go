@@ -14,7 +14,7 @@ import (
 )
 
 // TestStress has many callers ask at random, with slow and failing loads and with
-// cancels, while a queue owner keeps the residency map, under every policy.
+// cancels, while another looks at what is where, under every policy.
 func TestStress(t *testing.T) {
 	for name, policy := range map[string]func(rng *rand.Rand) func(int) Policy{
 		"lru":     func(*rand.Rand) func(int) Policy { return NewLRU },
@@ -72,11 +72,11 @@ func stress(t *testing.T, rng *rand.Rand, policy func(int) Policy, pieces int) {
 			}
 		})
 	}
-	stop, owner := make(chan struct{}), sync.WaitGroup{}
-	owner.Go(func() { ownQueue(t, w, p, stop) })
+	stop, watcher := make(chan struct{}), sync.WaitGroup{}
+	watcher.Go(func() { watch(t, w, p, stop) })
 	workers.Wait()
 	close(stop)
-	owner.Wait()
+	watcher.Wait()
 
 	checkQuiet(t, p)
 	c := total(p.Counters(nil))
@@ -95,15 +95,13 @@ func stress(t *testing.T, rng *rand.Rand, policy func(int) Policy, pieces int) {
 	}
 }
 
-// ownQueue is the engine's side: before each submit the map is brought up to date.
-func ownQueue(t *testing.T, w *world, p *Pool, stop chan struct{}) {
-	gpu := residency{}
+// watch checks the pool all the time.
+func watch(t *testing.T, w *world, p *Pool, stop chan struct{}) {
 	for {
-		gpu.update(w, p)
+		checkSlots(w, p)
 		checkPool(t, p)
 		select {
 		case <-stop:
-			gpu.update(w, p)
 			return
 		case <-time.After(50 * time.Microsecond):
 		}

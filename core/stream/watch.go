@@ -5,34 +5,6 @@ import (
 	"slices"
 )
 
-// Change says where a key is resident now.
-type Change struct {
-	Key  Key
-	Bank int
-	Slot int // -1: not resident
-}
-
-// Changes appends to dst the keys whose residency changed since the last call, each
-// once and as it is now, and returns dst. A key is resident from the end of its load
-// until it is evicted, which is before its slot is given to the next load.
-//
-// The goroutine that owns the queue writes the changes into the residency map right
-// before each submit that reads the map, with no upload between the call and the
-// submit. Then no submit finds a slot in the map whose record is not the key's.
-func (p *Pool) Changes(dst []Change) []Change {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, b := range p.banks {
-		for _, id := range b.changed {
-			e := &b.entries[id]
-			e.changed = false
-			dst = append(dst, Change{Key: b.key(id), Bank: b.index, Slot: int(e.slot)})
-		}
-		b.changed = b.changed[:0]
-	}
-	return dst
-}
-
 // Resident lists the keys that are resident, those first that were asked for most often.
 func (p *Pool) Resident() []Key {
 	p.mu.Lock()

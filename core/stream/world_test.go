@@ -118,29 +118,20 @@ func (w *world) holds(bank, layer int, experts, slots []int, pins int) {
 	}
 }
 
-// residency is the map as the GPU would see it.
-type residency map[Key]Change
-
-// update is the queue owner's turn before a submit: it applies the changes, then
-// checks every entry against slot memory.
-func (r residency) update(w *world, p *Pool) {
+// checkSlots checks every resident key against slot memory.
+func checkSlots(w *world, p *Pool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, c := range p.Changes(nil) {
-		delete(r, c.Key)
-		if c.Slot >= 0 {
-			r[c.Key] = c
-		}
-	}
-	owner := map[[2]int]Key{}
-	for key, c := range r {
-		at := [2]int{c.Bank, c.Slot}
-		if other, twice := owner[at]; twice {
-			w.t.Errorf("map: bank %d slot %d belongs to %v and %v", c.Bank, c.Slot, key, other)
-		}
-		owner[at] = key
-		if m := w.cells[c.Bank][c.Slot]; m.busy || !m.filled || m.key != key {
-			w.t.Errorf("map: %v is said to be in bank %d slot %d, which holds %+v", key, c.Bank, c.Slot, m)
+	for _, b := range p.banks {
+		for id, e := range b.entries {
+			if e.slot < 0 {
+				continue
+			}
+			if m := w.cells[b.index][e.slot]; m.busy || !m.filled || m.key != b.key(id) {
+				w.t.Errorf("%v is said to be in bank %d slot %d, which holds %+v", b.key(id), b.index, e.slot, m)
+			}
 		}
 	}
 }
