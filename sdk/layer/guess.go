@@ -16,8 +16,12 @@ type routed struct {
 }
 
 // guesses writes, behind the trunks of the MoE layers before this one, guesses at its picks: its own norm and router, on the
-// state that their routers see. x is what the router reads; one that reads no norm is not guessed at.
+// state that their routers see. x is what the router reads; one that reads no norm is not guessed at, nor is any layer past it
+// from before it, for guesses are of the next layers without a gap.
 func (l *Layer) guesses(x *Value, r Router) {
+	if x.norm == nil || len(l.routings) > 0 && l.routings[0].state.width != x.width {
+		l.routings = nil
+	}
 	if x.norm == nil {
 		return
 	}
@@ -30,9 +34,6 @@ func (l *Layer) guesses(x *Value, r Router) {
 
 // guess writes one guess: a section behind those that follow the trunk already.
 func (l *Layer) guess(from routed, x *Value, r Router) {
-	if from.state.width != x.width {
-		return
-	}
 	open := l.section
 	l.section = &section{kind: program.Kind_GUESS, layer: from.trunk.layer, of: l.number}
 	n := *x.norm

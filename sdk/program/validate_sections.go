@@ -34,15 +34,16 @@ func (c *checker) order() {
 		i++
 		return true
 	}
-	for _, layer := range c.plan.GetModel().GetMoeLayers() {
+	layers := c.plan.GetModel().GetMoeLayers()
+	for n, layer := range layers {
 		if !next(Kind_TRUNK, layer) {
 			return
 		}
-		for i < len(c.prog.GetSections()) && c.prog.GetSections()[i].GetKind() == Kind_GUESS {
+		for later := layers[n+1:]; i < len(c.prog.GetSections()) && c.prog.GetSections()[i].GetKind() == Kind_GUESS; later = later[min(1, len(later)):] {
 			if !next(Kind_GUESS, layer) {
 				return
 			}
-			c.guess(i-1, layer)
+			c.guess(i-1, later)
 		}
 		for _, kind := range []Kind{Kind_EXPERTS, Kind_COMBINE} {
 			if !next(kind, layer) {
@@ -58,11 +59,15 @@ func (c *checker) order() {
 	}
 }
 
-// guess checks that a guess is at a later MoE layer.
-func (c *checker) guess(i int, layer uint32) {
-	of := c.prog.GetSections()[i].GetGuessOf()
-	if _, moe := slices.BinarySearch(c.plan.GetModel().GetMoeLayers(), of); !moe || of <= layer {
-		c.addf("%s: have guess_of %d, want a MoE layer after %d", sectionName(i, c.prog.GetSections()[i]), of, layer)
+// guess checks that a guess is at the first of the MoE layers that none before it was at: the host takes the first guess for
+// that of the next layer, the second for the one after that.
+func (c *checker) guess(i int, later []uint32) {
+	s := c.prog.GetSections()[i]
+	switch of := s.GetGuessOf(); {
+	case len(later) == 0:
+		c.addf("%s: have guess_of %d, want no guess here: no MoE layer is left to guess at", sectionName(i, s), of)
+	case of != later[0]:
+		c.addf("%s: have guess_of %d, want %d, the next MoE layer", sectionName(i, s), of, later[0])
 	}
 }
 
