@@ -53,7 +53,7 @@ func (c *chatCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	l, err := a.load(c.modelFlags, c.registryFlags, c.engineFlags, engine.Options{Top: sampler.Needs(), Snapshots: c.Snapshots})
+	l, err := a.load(c.modelFlags, c.registryFlags, c.engineFlags, engine.Options{Top: sampler.Needs(), Snapshots: c.Snapshots, Timing: c.Stats})
 	if err != nil {
 		return err
 	}

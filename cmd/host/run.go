@@ -61,7 +61,7 @@ func (c *runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	l, err := c.traceFlag.load(a, c.modelFlags, c.registryFlags, c.engineFlags, engine.Options{Top: sampler.Needs()})
+	l, err := c.traceFlag.load(a, c.modelFlags, c.registryFlags, c.engineFlags, engine.Options{Top: sampler.Needs(), Timing: c.Stats || c.StatsJSON != ""})
 	if err != nil {
 		return err
 	}

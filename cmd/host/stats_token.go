@@ -36,6 +36,8 @@ type tokenReport struct {
 	Tokens    int     `json:"tokens"` // that the mean is of
 	Time      float64 `json:"seconds"`
 	GPUWait   float64 `json:"gpu_wait"`
+	GPU       float64 `json:"gpu,omitempty"`      // computing, where it was timed
+	Readback  float64 `json:"readback,omitempty"` // the rest of gpu_wait
 	DiskWait  float64 `json:"disk_wait"`
 	Encode    float64 `json:"encode"`
 	Other     float64 `json:"other"` // the rest of the time
@@ -61,6 +63,9 @@ func (l *loaded) since(m mark) *tokenReport {
 		Tokens: int(n), Time: each(now.Time, m.Time), GPUWait: each(now.GPUWait, m.GPUWait), DiskWait: each(now.DiskWait, m.DiskWait),
 		Encode: each(now.Encode, m.Encode), Upload: each(now.Upload, m.Upload), Read: float64(now.read-m.read) / n, FromRAM: float64(now.ram-m.ram) / n,
 		Readbacks: float64(now.Readbacks-m.Readbacks) / n, Stops: float64(now.Stops-m.Stops) / n,
+	}
+	if t.GPU = each(now.GPU, m.GPU); t.GPU > 0 {
+		t.Readback = max(0, t.GPUWait-t.GPU)
 	}
 	t.Other = max(0, t.Time-t.GPUWait-t.DiskWait-t.Encode)
 	if t.DiskWait > 0 {
@@ -88,10 +93,14 @@ func (r *statsReport) print(out io.Writer) {
 		ms := func(s float64) string { return fmt.Sprintf("%.2f ms", 1e3*s) }
 		fmt.Fprintf(out, "\na token made takes %s, the mean of %d:\n", ms(t.Time), t.Tokens)
 		table(out, func(w io.Writer) {
-			fmt.Fprintf(w, "  gpu\t%s\tcomputing and reading back; %.2f readbacks\n", ms(t.GPUWait), t.Readbacks)
+			wait := fmt.Sprintf("waiting for results; %.2f readbacks", t.Readbacks)
+			if t.GPU > 0 {
+				wait += fmt.Sprintf("; the GPU computes %s, the rest is readback", ms(t.GPU))
+			}
+			fmt.Fprintf(w, "  gpu\t%s\t%s\n", ms(t.GPUWait), wait)
 			fmt.Fprintf(w, "  disk\t%s\t%s read, %s/s; %.2f layers stopped; uploading %s of all readers\n", ms(t.DiskWait), size(uint64(t.Read)), size(uint64(t.Rate)), t.Stops, ms(t.Upload))
 			fmt.Fprintf(w, "  encode\t%s\trecording and submitting commands\n", ms(t.Encode))
-			fmt.Fprintf(w, "  other\t%s\t\n", ms(t.Other))
+			fmt.Fprintf(w, "  other\t%s\tthe host's own work\n", ms(t.Other))
 		})
 		fmt.Fprintf(out, "  hit rate %.1f %%, guess recall %.1f %%\n", 100*t.HitRate, 100*t.Recall)
 	}

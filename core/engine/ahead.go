@@ -72,6 +72,7 @@ func (m *Model) runWhole(ctx context.Context, s *Session, step program.StepUnifo
 		return err
 	}
 	n.ready = false
+	m.timing.only()
 	m.encoding(start)
 	if err := m.prepare(s, step); err != nil {
 		return err
@@ -107,8 +108,10 @@ func (m *Model) prepare(s *Session, step program.StepUniform) (err error) {
 	n := &m.token.next
 	n.drop()
 	n.list.Reset()
+	m.timing.start(&n.list, 0)
 	m.token.record(m, &n.list, s, 0, m.token.tail, true)
 	m.recordHead(&n.list, s, step, true)
+	m.timing.stop(&n.list, 0)
 	n.session, n.outs = s, step.O
 	err = m.device.Prepare(&n.commands, &n.list)
 	n.ready = err == nil

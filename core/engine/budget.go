@@ -149,6 +149,9 @@ func (m *Model) budgetStaging(b *Budget, o Options) error {
 	if o.Profile {
 		b.add(&b.Staging, 2, gpu.TimerBytes(profileStamps))
 	}
+	if o.Timing && m.limits.Timestamps {
+		b.add(&b.Staging, 2, gpu.TimerBytes(2*timedSubmits))
+	}
 	if o.Trace != nil {
 		n, err := m.traceBytes()
 		if err != nil {

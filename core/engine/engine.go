@@ -38,6 +38,7 @@ type Options struct {
 	Top       int                          // read back only the best Top tokens of each row, at most MaxTop; 0 is every logit
 	Suppress  []int32                      // tokens whose logits count as -Inf
 	Profile   bool                         // time every dispatch by itself, see Model.Profile
+	Timing    bool                         // take the GPU's time of each submit, where the device can: Stats.GPU
 	Trace     *Trace                       // sees values as steps compute them; may be nil
 	Routed    Routed                       // is told the experts that are picked; may be nil
 	Wait      bool                         // for each layer's routing, rather than resolve it on the GPU
@@ -74,6 +75,7 @@ type Model struct {
 	sessions  sessions
 	suppress  []int32
 	profile   *profile
+	timing    *timing // nil for none
 	trace     *tracer
 	routed    Routed
 	foretold  []int  // for routed
@@ -162,6 +164,11 @@ func (m *Model) allocate(ctx context.Context, banks []stream.Bank, suppress []by
 			return err
 		}
 	}
+	if o.Timing && m.limits.Timestamps {
+		if err := m.makeTiming(ctx); err != nil {
+			return err
+		}
+	}
 	if o.Trace != nil {
 		if err := m.makeTracer(o.Trace); err != nil {
 			return err
@@ -196,6 +203,7 @@ func (m *Model) Close() error {
 	if m.profile != nil && m.profile.timer != nil {
 		m.profile.timer.Release()
 	}
+	m.timing.release()
 	m.trace.release()
 	m.token.release()
 	for _, groups := range m.shared {

@@ -53,12 +53,12 @@ func (p *profile) dispatch(ctx context.Context, m *Model, d *program.Dispatch, g
 	c.Timestamp(p.timer, 0)
 	c.Dispatch(m.code.pipelines[d.Kernel], g, grid[0], grid[1], grid[2])
 	c.Timestamp(p.timer, 1)
-	c.ResolveTimer(p.timer)
+	c.ResolveTimer(p.timer, profileStamps)
 	if err := m.device.Submit(&c); err != nil {
 		return err
 	}
-	stamps, err := p.timer.Read(ctx)
-	if err != nil {
+	var stamps [profileStamps]time.Duration
+	if err := p.timer.Read(ctx, stamps[:]); err != nil {
 		return err
 	}
 	t := p.times[d.Kernel]

@@ -58,6 +58,7 @@ type Stats struct {
 	Stops     int           // layers of one-token steps that waited for an expert
 	Time      time.Duration // of all steps
 	GPUWait   time.Duration // waiting for picks and logits
+	GPU       time.Duration // of the steps' commands on the GPU; 0 without Options.Timing
 	DiskWait  time.Duration // waiting for experts to be read and uploaded
 	Upload    time.Duration // bringing records from memory to their slots, all readers together: mostly within DiskWait
 	Encode    time.Duration // recording and submitting commands
@@ -235,6 +236,9 @@ func (m *Model) wait(ctx context.Context, r *gpu.Readback) ([]byte, error) {
 	data, err := r.Wait(ctx)
 	m.stats.GPUWait += time.Since(start)
 	m.stats.Readbacks++
+	if err == nil {
+		err = m.timing.waited(ctx, &m.stats.GPU)
+	}
 	return data, err
 }
 
@@ -257,7 +261,7 @@ func nothing() {}
 func (m *Model) submit() error {
 	defer m.encoding(time.Now())
 	r := &m.runner
-	err := m.device.Submit(&r.commands)
+	err := m.timing.submit(m.device, &r.commands)
 	r.commands.Reset()
 	m.letGo()
 	return err

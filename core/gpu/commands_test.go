@@ -6,6 +6,7 @@ import (
 	"strings"
 	gosync "sync"
 	"testing"
+	"time"
 
 	"github.com/sluicehost/sluice/core/gpu"
 	"github.com/sluicehost/sluice/core/gpu/gputest"
@@ -304,22 +305,28 @@ func TestTimer(t *testing.T) {
 		c.Dispatch(p, g, 8, 1, 1)
 	}
 	c.Timestamp(tm, 2)
-	c.ResolveTimer(tm)
+	c.ResolveTimer(tm, 3)
 	for range 3 {
 		if err := d.Submit(&c); err != nil {
 			t.Fatal(err)
 		}
-		at, err := tm.Read(t.Context())
-		if err != nil {
+		var at [3]time.Duration
+		if err := tm.Read(t.Context(), at[:]); err != nil {
 			t.Fatal(err)
 		}
-		if len(at) != 3 || at[0] != 0 || at[1] <= 0 || at[2] <= at[1] {
+		if at[0] != 0 || at[1] <= 0 || at[2] <= at[1] {
 			t.Errorf("have stamps %v, want three that grow from 0", at)
 		}
 	}
 	c.Timestamp(tm, 3)
 	if c.Err() == nil {
 		t.Error("have no error for stamp 3 of 3, want one")
+	}
+	for _, n := range []int{0, -1, 4} {
+		var c gpu.Commands
+		if c.ResolveTimer(tm, n); c.Err() == nil {
+			t.Errorf("have no error for %d stamps of 3 read, want one", n)
+		}
 	}
 	for _, n := range []int{0, -1, 8193} {
 		if _, err := d.NewTimer(t.Context(), "bad", n); err == nil {

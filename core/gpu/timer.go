@@ -94,12 +94,12 @@ func (t *Timer) calibrate(ctx context.Context) error {
 	if err := t.d.Submit(&c); err != nil {
 		return err
 	}
-	stamps, err := t.read(ctx, 2)
-	if err != nil {
+	var stamps [2]time.Duration // in ticks, as long as one counts as a nanosecond
+	if err := t.Read(ctx, stamps[:]); err != nil {
 		return err
 	}
 	wall := float64(at[1].Sub(at[0]))
-	if ticks := float64(stamps[1] - stamps[0]); ticks > 0 {
+	if ticks := float64(stamps[1]); ticks > 0 {
 		t.tick = wall / ticks
 	}
 	if t.tick > 0.98 && t.tick < 1.02 {
@@ -117,37 +117,33 @@ func (c *Commands) Timestamp(t *Timer, i int) {
 	c.add(command{op: opStamp, x: cuint(uint32(i)), a: address(t.ref)}, refs{t: t})
 }
 
-// ResolveTimer records the end of a measurement: all stamps of t become readable. Every one must have been recorded before it.
-func (c *Commands) ResolveTimer(t *Timer) { c.resolve(t, t.n) }
+// ResolveTimer records the end of a measurement: the first n stamps of t become readable. Every one must have been recorded
+// before it.
+func (c *Commands) ResolveTimer(t *Timer, n int) {
+	if n < 1 || uint32(n) > t.n {
+		c.fail("resolve %d stamps of timer %s: want 1 to %d", n, t.label, t.n)
+		return
+	}
+	c.resolve(t, uint32(n))
+}
 
 func (c *Commands) resolve(t *Timer, n uint32) {
 	c.add(command{op: opResolve, x: cuint(n), a: address(t.ref), b: address(t.out.ref)}, refs{t: t, a: t.out})
 	t.back.Copy(c, 0, t.out, 0, uint64(n)*8)
 }
 
-// Read waits for a submitted ResolveTimer and returns the stamps in nanoseconds since the first.
-func (t *Timer) Read(ctx context.Context) ([]time.Duration, error) {
-	stamps, err := t.read(ctx, int(t.n))
-	if err != nil {
-		return nil, fmt.Errorf("gpu: timer %s: %w", t.label, err)
-	}
-	out := make([]time.Duration, len(stamps))
-	for i, s := range stamps {
-		out[i] = time.Duration(float64(int64(s-stamps[0])) * t.tick)
-	}
-	return out, nil
-}
-
-func (t *Timer) read(ctx context.Context, n int) ([]uint64, error) {
+// Read waits for a submitted ResolveTimer of at least as many stamps as dst holds, and fills it with them, in time since the
+// first.
+func (t *Timer) Read(ctx context.Context, dst []time.Duration) error {
 	view, err := t.back.Wait(ctx)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("gpu: timer %s: %w", t.label, err)
 	}
-	out := make([]uint64, n)
-	for i := range out {
-		out[i] = binary.LittleEndian.Uint64(view[i*8:])
+	first := binary.LittleEndian.Uint64(view)
+	for i := range dst {
+		dst[i] = time.Duration(float64(int64(binary.LittleEndian.Uint64(view[8*i:])-first)) * t.tick)
 	}
-	return out, t.back.Unmap()
+	return t.back.Unmap()
 }
 
 // Release frees the timer. Releasing twice, or after Close, is fine.
