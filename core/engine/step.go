@@ -122,7 +122,7 @@ func (m *Model) run(ctx context.Context, s *Session, step program.StepUniform) e
 	if err := m.writeOuts(step); err != nil {
 		return err
 	}
-	m.experts.pool.Tick()
+	m.experts.pool.Tick(int(step.T))
 	if m.token != nil && step.T == 1 {
 		return m.runToken(ctx, s, step)
 	}

@@ -37,7 +37,7 @@ func (d *Demand) Decode(banks []stream.Bank, policy func(keys int) stream.Policy
 			before.Bytes = x.pool.bytes
 		}
 		for _, b := range x.pool.all {
-			b.policy.Tick()
+			b.policy.Tick(step[0].tokens)
 		}
 		if step[0].prompt {
 			x.prompt(step)

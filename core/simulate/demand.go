@@ -26,6 +26,7 @@ type ask struct {
 	layer   int // of the header
 	experts []uint16
 	ahead   []uint16 // guesses at the layers after it, nearest first, TopK each
+	tokens  int      // of its step
 	prompt  bool
 	counted bool
 	first   bool // of its step
@@ -70,7 +71,7 @@ func New(t *routing.Trace) (*Demand, error) {
 			d.Tokens += s.Tokens
 		}
 		for l := range t.Header.Layers {
-			d.asks = append(d.asks, ask{l, distinct(s.Layer(l, t.Header.TopK), s.Tokens), t.Header.Ahead(s, l), !s.Decode, counted, l == 0})
+			d.asks = append(d.asks, ask{l, distinct(s.Layer(l, t.Header.TopK), s.Tokens), t.Header.Ahead(s, l), s.Tokens, !s.Decode, counted, l == 0})
 		}
 	}
 	if d.Tokens == 0 {

@@ -36,7 +36,7 @@ func (d *Demand) replay(b bank, slots int, policy stream.Policy) (asked, hits in
 	var ids []int
 	for _, a := range d.asks {
 		if a.first {
-			policy.Tick()
+			policy.Tick(a.tokens)
 		}
 		first := b.first[a.layer]
 		if first < 0 {
@@ -112,7 +112,7 @@ func (p *belady) next(id int) int32 {
 	return p.uses[id][0]
 }
 
-func (p *belady) Tick()         {}
+func (p *belady) Tick(int)      {}
 func (p *belady) Touch(id int)  { p.uses[id] = p.uses[id][1:] }
 func (p *belady) Remove(id int) { p.listed[id] = false }
 

@@ -148,7 +148,7 @@ func TestAgainstPool(t *testing.T) {
 			var want int64
 			for _, a := range d.asks {
 				if a.first {
-					p.Tick()
+					p.Tick(a.tokens)
 				}
 				layer, served := d.Header.Layers[a.layer].Layer, slots
 				if layer == 3 {

@@ -14,8 +14,9 @@ type Policy interface {
 	Remove(id int)
 	// Evict takes out and returns the id to evict. At least one is listed.
 	Evict() int
-	// Tick says that a step of the model begins: a token that is made, or a chunk of a prompt.
-	Tick()
+	// Tick says that a step of the model with so many tokens begins: one that is made, or a chunk of a prompt, which asks
+	// for nearly every expert of every layer in turn.
+	Tick(tokens int)
 }
 
 // lru is a ring through next and prev; the index keys stands for the list itself:
@@ -42,7 +43,7 @@ func (l *lru) Touch(id int) {
 	}
 }
 
-func (l *lru) Tick() {}
+func (l *lru) Tick(int) {}
 
 func (l *lru) Push(id int) {
 	root := int32(len(l.next) - 1)

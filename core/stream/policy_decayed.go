@@ -11,34 +11,40 @@ type decayed struct {
 	half  float64   // ticks
 	now   float64   // ticks so far, over half
 	kept  []float64 // by id, of all keys, listed or not; -Inf for one that was never used
-	seq   []uint64  // by id, of its last Push or Touch: of equal scores the oldest goes first
-	clock uint64
+	seq   []int64   // by id, of its last Push or Touch: of equal scores the lowest goes first
+	clock int64
+	chunk bool // the step has many tokens
 	heap  []int32
 	at    []int32 // by id, place in the heap; -1 where not listed
 }
 
 // NewDecayed returns the policy that evicts the key with the lowest decayed frequency of
 // keys keys: a use counts 1, and half as much every half ticks (steps of the model).
-// Counts outlive evictions. Among equals the least recently used goes first. Methods
-// are O(log keys) and allocate nothing.
+// Counts outlive evictions. Among equals the least recently used goes first, but of those that a prompt's chunk used the most
+// recent: chunks ask for all experts in turn, so what was just used is needed last. Methods are O(log keys) and allocate
+// nothing.
 func NewDecayed(keys int, half float64) Policy {
 	if !(half > 0) {
 		panic("BUG: stream: a half-life must be above 0 ticks")
 	}
-	d := &decayed{half: half, kept: make([]float64, keys), seq: make([]uint64, keys), heap: make([]int32, 0, keys), at: make([]int32, keys)}
+	d := &decayed{half: half, kept: make([]float64, keys), seq: make([]int64, keys), heap: make([]int32, 0, keys), at: make([]int32, keys)}
 	for i := range keys {
 		d.kept[i], d.at[i] = math.Inf(-1), -1
 	}
 	return d
 }
 
-func (d *decayed) Tick() { d.now += 1 / d.half }
+func (d *decayed) Tick(tokens int) {
+	d.now += 1 / d.half
+	d.chunk = tokens > 1
+}
 
 func (d *decayed) Touch(id int) {
 	d.kept[id] = d.now + math.Log2(1+math.Exp2(d.kept[id]-d.now))
 	d.stamp(id)
-	if d.at[id] >= 0 {
-		d.down(int(d.at[id])) // a use can only raise it
+	if i := int(d.at[id]); i >= 0 {
+		d.down(i)
+		d.up(int(d.at[id])) // a use raises it, but where the score is too large to show it
 	}
 }
 
@@ -68,6 +74,9 @@ func (d *decayed) Evict() int {
 func (d *decayed) stamp(id int) {
 	d.clock++
 	d.seq[id] = d.clock
+	if d.chunk {
+		d.seq[id] = -d.clock
+	}
 }
 
 // before says whether the id at i goes before the one at j.

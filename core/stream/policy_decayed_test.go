@@ -63,7 +63,7 @@ func TestDecayed(t *testing.T) {
 				d.Push(id)
 				naive.listed = append(naive.listed, id)
 			case op == 4:
-				d.Tick()
+				d.Tick(1)
 				naive.now++
 			}
 			if len(naive.uses[id]) > 100 { // what is forgotten is below all rounding
@@ -89,7 +89,7 @@ func TestDecayedKeepsCounts(t *testing.T) {
 	if have := d.Evict(); have != 0 {
 		t.Fatalf("evicts %d, want 0", have)
 	}
-	d.Tick()
+	d.Tick(1)
 	use(1, 3)
 	use(0, 1)
 	use(2, 4)
@@ -100,11 +100,51 @@ func TestDecayedKeepsCounts(t *testing.T) {
 	}
 }
 
+// Prompts whose chunks sweep over more experts than there are slots find most of what the slots can hold, but for a wave's; with
+// one token a step, where the oldest goes first, they would find nothing. What tokens have used often stays.
+func TestSweeps(t *testing.T) {
+	const keys, slots, wave, hot = 40, 16, 4, 3
+	sweep := func(tokens int) (hits, kept int) {
+		banks := []Bank{{Layers: []int{0}, Experts: keys, RecordBytes: 1, Slots: slots}}
+		w := newWorld(t, banks)
+		p, err := New(Config{Banks: banks, Readers: 1, Loader: w, Policy: func(n int) Policy { return NewDecayed(n, 8) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		for range 5 {
+			p.Tick(1)
+			use(t, p, 0, 20, 30, 39)
+		}
+		for i := range 6 {
+			if i == 1 {
+				hits = -int(total(p.Counters(nil)).Hits)
+			}
+			p.Tick(tokens)
+			for at := 0; at < keys; at += wave {
+				use(t, p, 0, at, at+1, at+2, at+3)
+			}
+		}
+		for _, k := range p.Resident() {
+			if k.Expert == 20 || k.Expert == 30 || k.Expert == 39 {
+				kept++
+			}
+		}
+		return hits + int(total(p.Counters(nil)).Hits), kept
+	}
+	if hits, kept := sweep(64); hits < 5*(slots-wave) || kept != hot {
+		t.Errorf("chunks: have %d hits in 5 sweeps and %d of %d hot experts, want %d and all", hits, kept, hot, 5*(slots-wave))
+	}
+	if hits, _ := sweep(1); hits > 5*(hot+wave) {
+		t.Errorf("single tokens: have %d hits, want few: the test shows nothing", hits)
+	}
+}
+
 // TestDecayedForLong: a million steps neither overflow nor lose the order.
 func TestDecayedForLong(t *testing.T) {
 	d := NewDecayed(2, 0.5)
 	for range 1 << 20 {
-		d.Tick()
+		d.Tick(1)
 	}
 	d.Touch(1)
 	d.Touch(1)
@@ -122,7 +162,7 @@ func TestPoliciesAllocateNothing(t *testing.T) {
 			p.Push(id)
 		}
 		if n := testing.AllocsPerRun(100, func() {
-			p.Tick()
+			p.Tick(1)
 			p.Touch(7)
 			p.Remove(9)
 			p.Touch(9)

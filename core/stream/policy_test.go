@@ -48,7 +48,7 @@ type randomPolicy struct {
 	ids []int
 }
 
-func (r *randomPolicy) Tick()       {}
+func (r *randomPolicy) Tick(int)    {}
 func (r *randomPolicy) Touch(int)   {}
 func (r *randomPolicy) Push(id int) { r.ids = append(r.ids, id) }
 func (r *randomPolicy) Remove(id int) {

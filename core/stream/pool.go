@@ -153,13 +153,13 @@ func (p *Pool) addBank(index int, c Bank, policy Policy) {
 	}
 }
 
-// Tick tells the policies that a step of the model begins. Call it once a step, before
+// Tick tells the policies that a step of the model with so many tokens begins. Call it once a step, before
 // its first Ensure; policies that know no time don't need it.
-func (p *Pool) Tick() {
+func (p *Pool) Tick(tokens int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, b := range p.banks {
-		b.policy.Tick()
+		b.policy.Tick(tokens)
 	}
 }
 
