@@ -5,10 +5,10 @@ import (
 	"github.com/sluicehost/sluice/sdk/program"
 )
 
-// Dense weights lie in few large buffers, arenas, since a buffer below gpu.OwnMemory takes up to twice what it asks for. The
-// other kinds have a buffer for each thing: the library tracks what a whole buffer is used for, so a dispatch that reads one
-// part of a buffer and writes another is refused, and writes to one part wait for readers of another. Dense weights are only
-// ever read.
+// Dense weights lie in few large buffers, arenas, since a buffer below gpu.OwnMemory takes up to twice what it asks for; so does
+// what sessions keep (share.go). Scratch has a buffer for each thing: the library tracks what a whole buffer is used for, so a
+// dispatch that reads one part of a buffer and writes another is refused, and writes to one part wait for readers of another.
+// Dense weights are only ever read.
 
 const (
 	// bandAlign is a multiple of every offset alignment that WebGPU lets a device ask for.

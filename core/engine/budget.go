@@ -98,19 +98,25 @@ func (b *Budget) add(kind *uint64, n int, size uint64) {
 // budgetBuffers counts the program's buffers, of sessions with their snapshots.
 func (m *Model) budgetBuffers(b *Budget, sessions int) error {
 	for _, buf := range m.Program.Buffers {
+		if buf.Class != program.Class_SCRATCH {
+			continue
+		}
 		n, err := program.BufferBytes(buf, uint64(m.Chunk), uint64(m.outs()), uint64(m.Context))
 		if err != nil {
 			return fail("budget", err)
 		}
-		if buf.Class == program.Class_SCRATCH {
-			b.add(&b.Scratch, 1, n)
-			continue
-		}
-		b.Session += gpu.Reserved(n)
-		b.add(b.of(buf.Class), sessions, n)
-		if snapshotted(buf.Class) {
-			b.Session += uint64(m.snapshots) * gpu.Reserved(n)
-			b.add(&b.State, sessions*m.snapshots, n)
+		b.add(&b.Scratch, 1, n)
+	}
+	var err error
+	if m.kept, err = m.packSession(m.limits.MaxBufferSize); err != nil {
+		return fail("budget", err)
+	}
+	for _, a := range m.kept.list {
+		b.Session += gpu.Reserved(a.size)
+		b.add(b.of(a.class), sessions, a.size)
+		if snapshotted(a.class) {
+			b.Session += uint64(m.snapshots) * gpu.Reserved(a.size)
+			b.add(&b.State, sessions*m.snapshots, a.size)
 		}
 	}
 	return nil
@@ -199,26 +205,20 @@ func (m *Model) divide(groups []stream.Group, bytes int64) ([]stream.Bank, error
 // reserved is gpu.Reserved in the pool's terms.
 func reserved(bytes int64) int64 { return int64(gpu.Reserved(uint64(bytes))) }
 
-// of is the sum that a buffer class counts to.
+// of is the sum that a session buffer's class counts to.
 func (b *Budget) of(c program.Class) *uint64 {
-	switch c {
-	case program.Class_KV, program.Class_RING:
-		return &b.KV
-	case program.Class_STATE:
+	if c == program.Class_STATE {
 		return &b.State
 	}
-	return &b.Scratch
+	return &b.KV
 }
 
-// kindOf is the class's kind in the GPU's account.
+// kindOf is a session buffer's kind in the GPU's account.
 func kindOf(c program.Class) gpu.Kind {
-	switch c {
-	case program.Class_KV, program.Class_RING:
-		return gpu.KV
-	case program.Class_STATE:
+	if c == program.Class_STATE {
 		return gpu.State
 	}
-	return gpu.Scratch
+	return gpu.KV
 }
 
 // Groups are the MoE layers by record layout: layers whose records are laid out alike share banks.

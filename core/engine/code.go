@@ -102,7 +102,8 @@ func (m *Model) rangeOf(sec *program.Section, d *program.Dispatch, b *program.Bi
 		if buf, ok := m.scratch[x.Buffer]; ok {
 			return gpu.Range{Buffer: buf}, nil
 		}
-		return gpu.Range{Buffer: s.buffers[x.Buffer]}, nil
+		at := m.kept.at[x.Buffer]
+		return gpu.Range{Buffer: s.arenas[at.arena], Offset: at.offset, Size: at.size}, nil
 	case *program.Binding_Weight:
 		return m.dense[x.Weight.Weight][x.Weight.Band], nil
 	case *program.Binding_Bank:

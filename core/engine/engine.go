@@ -66,6 +66,7 @@ type Model struct {
 	arenas    []*gpu.Buffer // of dense weights
 	dense     [][]gpu.Range // by weight and band
 	scratch   map[uint32]*gpu.Buffer
+	kept      sessionArenas // by each session
 	sizes     tableBytes
 	tables    *tables
 	shared    [][]*gpu.BindGroup // by section variant and dispatch; nil where a session buffer is bound

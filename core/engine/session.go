@@ -18,7 +18,7 @@ var ErrContextFull = errors.New("the context is full")
 // of a model may take turns; each belongs to one goroutine at a time.
 type Session struct {
 	model     *Model
-	buffers   map[uint32]*gpu.Buffer
+	arenas    []*gpu.Buffer // as Model.kept says
 	groups    [][]*gpu.BindGroup
 	tokens    []int32 // that it holds
 	pos       int     // their number
@@ -62,19 +62,11 @@ func (m *Model) NewSession() (*Session, error) {
 	if err := m.sessions.open(m.Budget); err != nil {
 		return nil, err
 	}
-	s := &Session{model: m, buffers: map[uint32]*gpu.Buffer{}}
-	for i, b := range m.Program.Buffers {
-		if b.Class == program.Class_SCRATCH {
-			continue
-		}
-		buf, err := m.makeBuffer(b)
-		if err != nil {
-			s.Close()
-			return nil, err
-		}
-		s.buffers[uint32(i)] = buf
+	s := &Session{model: m}
+	err := s.makeArenas()
+	if err == nil {
+		err = s.makeSnapshots(m.snapshots)
 	}
-	err := s.makeSnapshots(m.snapshots)
 	if err == nil {
 		s.groups, err = m.bindAll(s)
 	}
@@ -83,6 +75,18 @@ func (m *Model) NewSession() (*Session, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// makeArenas creates what the session keeps, zeroed.
+func (s *Session) makeArenas() error {
+	for i, a := range s.model.kept.list {
+		b, err := s.model.device.NewBuffer(kindOf(a.class), a.label(i), a.size, gpu.UsageStorage|gpu.UsageCopyDst|gpu.UsageCopySrc)
+		if err != nil {
+			return err
+		}
+		s.arenas = append(s.arenas, b)
+	}
+	return nil
 }
 
 // Close frees the session's buffers. Closing twice is harmless.
@@ -104,9 +108,11 @@ func (s *Session) Close() {
 			}
 		}
 	}
-	for _, snap := range append(s.snapshots, &snapshot{buffers: s.buffers}) {
-		for _, b := range snap.buffers {
-			b.Release()
+	for _, snap := range append(s.snapshots, &snapshot{arenas: s.arenas}) {
+		for _, b := range snap.arenas {
+			if b != nil {
+				b.Release()
+			}
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 // snapshot is a copy of what a session can't rewind: its rings and recurrent states.
 type snapshot struct {
-	pos     int // tokens the session held; 0 is an unused snapshot
-	buffers map[uint32]*gpu.Buffer
+	pos    int           // tokens the session held; 0 is an unused snapshot
+	arenas []*gpu.Buffer // beside the session's own; nil for those that are not copied
 }
 
 // snapshotted reports whether snapshots hold a copy of the class.
@@ -22,18 +22,17 @@ func snapshotted(c program.Class) bool {
 // makeSnapshots creates room for n snapshots.
 func (s *Session) makeSnapshots(n int) error {
 	for range n {
-		snap := &snapshot{buffers: map[uint32]*gpu.Buffer{}}
+		snap := &snapshot{arenas: make([]*gpu.Buffer, len(s.arenas))}
 		s.snapshots = append(s.snapshots, snap)
-		for i, b := range s.model.Program.Buffers {
-			if !snapshotted(b.Class) {
+		for i, a := range s.model.kept.list {
+			if !snapshotted(a.class) {
 				continue
 			}
-			size := s.buffers[uint32(i)].Size()
-			buf, err := s.model.device.NewBuffer(gpu.State, "snapshot of "+b.Name, size, gpu.UsageCopySrc|gpu.UsageCopyDst)
+			b, err := s.model.device.NewBuffer(gpu.State, "snapshot of "+a.label(i), a.size, gpu.UsageCopySrc|gpu.UsageCopyDst)
 			if err != nil {
 				return err
 			}
-			snap.buffers[uint32(i)] = buf
+			snap.arenas[i] = b
 		}
 	}
 	return nil
@@ -55,7 +54,7 @@ func (s *Session) Snapshot() error {
 		}
 	}
 	oldest.pos = 0 // until the copy is queued
-	if err := s.copyState(func(i uint32) (from, to *gpu.Buffer) { return s.buffers[i], oldest.buffers[i] }); err != nil {
+	if err := s.copyState(s.arenas, oldest.arenas); err != nil {
 		return err
 	}
 	oldest.pos = s.pos
@@ -63,12 +62,11 @@ func (s *Session) Snapshot() error {
 }
 
 // copyState copies every ring and state between a session and a snapshot.
-func (s *Session) copyState(pair func(buffer uint32) (from, to *gpu.Buffer)) error {
+func (s *Session) copyState(from, to []*gpu.Buffer) error {
 	var c gpu.Commands
-	for i, b := range s.model.Program.Buffers {
-		if snapshotted(b.Class) {
-			from, to := pair(uint32(i))
-			c.Copy(from, 0, to, 0, from.Size())
+	for i, a := range s.model.kept.list {
+		if snapshotted(a.class) {
+			c.Copy(from[i], 0, to[i], 0, a.size)
 		}
 	}
 	if c.Len() == 0 {
@@ -130,16 +128,16 @@ func (s *Session) rewind(n int) (int, error) {
 // moveTo sets rings and states to those of a snapshot, or clears the states for an empty session.
 func (s *Session) moveTo(pos int, from *snapshot) error {
 	if from != nil {
-		return s.copyState(func(i uint32) (*gpu.Buffer, *gpu.Buffer) { return from.buffers[i], s.buffers[i] })
+		return s.copyState(from.arenas, s.arenas)
 	}
 	if pos > 0 {
 		return nil
 	}
-	for i, b := range s.model.Program.Buffers {
-		if b.Class != program.Class_STATE {
+	for i, a := range s.model.kept.list {
+		if a.class != program.Class_STATE {
 			continue // caches and rings need no clearing: positions that were not written are not read
 		}
-		if err := s.model.device.Clear(s.buffers[uint32(i)], 0, s.buffers[uint32(i)].Size()); err != nil {
+		if err := s.model.device.Clear(s.arenas[i], 0, a.size); err != nil {
 			return err
 		}
 	}

@@ -15,22 +15,17 @@ func (m *Model) makeScratch() error {
 		if b.Class != program.Class_SCRATCH {
 			continue
 		}
-		buf, err := m.makeBuffer(b)
+		n, err := program.BufferBytes(b, uint64(m.Chunk), uint64(m.outs()), uint64(m.Context))
+		if err != nil {
+			return fail("buffer "+b.Name, err)
+		}
+		buf, err := m.device.NewBuffer(gpu.Scratch, b.Name, n, gpu.UsageStorage|gpu.UsageCopyDst|gpu.UsageCopySrc)
 		if err != nil {
 			return err
 		}
 		m.scratch[uint32(i)] = buf
 	}
 	return nil
-}
-
-// makeBuffer creates one of the program's buffers, zeroed.
-func (m *Model) makeBuffer(b *program.Buffer) (*gpu.Buffer, error) {
-	n, err := program.BufferBytes(b, uint64(m.Chunk), uint64(m.outs()), uint64(m.Context))
-	if err != nil {
-		return nil, fail("buffer "+b.Name, err)
-	}
-	return m.device.NewBuffer(kindOf(b.Class), b.Name, n, gpu.UsageStorage|gpu.UsageCopyDst|gpu.UsageCopySrc)
 }
 
 // upload creates the arenas of dense weights and fills them, a band at a time.
