@@ -69,7 +69,7 @@ func (m *Planned) packSession(limit uint64) (sessionArenas, error) {
 }
 
 // cutRuns cuts a list of sizes into runs that lie in an arena each, and returns where each ends: those that reserve least, and
-// of these the fewest. (Caches of 1 MiB each lose nothing to rounding by themselves, but five of them in one arena would.)
+// of these the fewest. (Five caches of 1 MiB each lose nothing to rounding by themselves, and 3 MiB in one arena.)
 func cutRuns(sizes []uint64, limit uint64) (ends []int) {
 	type cut struct {
 		reserved    uint64
