@@ -153,7 +153,7 @@ func (c *planCmd) plan(a *app, r *planReport) (*planner, error) {
 	}
 	p := &planner{chosen: budget, groups: m.Groups(), predict: func(budget uint64) (engine.Budget, []stream.Bank, error) {
 		o := options
-		o.Budget = budget
+		o.Budget, o.Chunk = budget, c.Chunk // a chunk that is asked for is not made longer
 		return m.Predict(limits, o)
 	}}
 	if r.Trace != nil {

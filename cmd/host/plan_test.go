@@ -112,6 +112,9 @@ func TestPlanWithoutGPU(t *testing.T) {
 	if r := plan("--device", "cpu", "--gpu-budget", "max"); r.code != 0 || !strings.Contains(r.stdout, "Mesa's CPU driver; budget max") {
 		t.Errorf("have code %d, %s%s", r.code, r.stderr, r.stdout)
 	}
+	if r := plan("--device", "cpu", "--gpu-budget", "18MB", "--chunk", "16"); r.code != 0 || !strings.Contains(r.stdout, "chunk 16,") {
+		t.Errorf("have code %d, %s%s, want the chunk that was asked for", r.code, r.stderr, r.stdout)
+	}
 	r = plan("--device", "gpu", "--gpu-budget", "15MB", "--kv", "f32")
 	for _, want := range []string{"DOES NOT FIT in 15.0 MB", "no room", "--ctx 1024 --chunk 256 --kv f32 works from", "--ctx 2048 --chunk 256 --kv f16 works from"} {
 		if r.code != 1 || !strings.Contains(r.stdout, want) {
