@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/sluicehost/sluice/core/gpu"
 	"github.com/sluicehost/sluice/core/stream"
@@ -131,6 +133,7 @@ func (l *loaded) report() *statsReport {
 		r.Experts.add(x)
 		r.Experts.Layers = append(r.Experts.Layers, layerReport{c.Layer, x})
 	}
+	slices.SortFunc(r.Experts.Layers, func(a, b layerReport) int { return cmp.Compare(a.Layer, b.Layer) }) // counters go by record layout
 	r.Experts.All = len(r.Experts.Layers) * int(l.model.Plan.Model.Experts)
 	r.Experts.Slots, r.Experts.Resident, r.Experts.Recall = l.model.Slots(), len(l.model.Hot()), r.Experts.recall()
 	r.PerToken = l.since(mark{})
