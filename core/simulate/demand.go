@@ -14,6 +14,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 
@@ -29,7 +30,6 @@ type ask struct {
 	tokens  int      // of its step
 	prompt  bool
 	counted bool
-	first   bool // of its step
 }
 
 // Demand is a trace as the slot pool sees it. Its methods may be called from several goroutines at once.
@@ -60,6 +60,7 @@ func New(t *routing.Trace) (*Demand, error) {
 		}
 	}
 	warm := made / warmShare
+	seen := make([]bool, t.Header.Experts)
 	for i := range t.Steps {
 		s := &t.Steps[i]
 		counted := false
@@ -70,8 +71,11 @@ func New(t *routing.Trace) (*Demand, error) {
 		if counted {
 			d.Tokens += s.Tokens
 		}
-		for l := range t.Header.Layers {
-			d.asks = append(d.asks, ask{l, distinct(s.Layer(l, t.Header.TopK), s.Tokens), t.Header.Ahead(s, l), s.Tokens, !s.Decode, counted, l == 0})
+		ahead := s.Guesses // of the layers from here on; Header.Ahead adds them up anew for each
+		for l, x := range t.Header.Layers {
+			n := min(x.Guesses*t.Header.TopK, len(ahead))
+			d.asks = append(d.asks, ask{l, distinct(s.Layer(l, t.Header.TopK), s.Tokens, seen), ahead[:n], s.Tokens, !s.Decode, counted})
+			ahead = ahead[n:]
 		}
 	}
 	if d.Tokens == 0 {
@@ -80,18 +84,22 @@ func New(t *routing.Trace) (*Demand, error) {
 	return d, nil
 }
 
-// distinct is each expert once: of one token in pick order, of more ascending, as the engine asks for them.
-func distinct(picks []uint16, tokens int) []uint16 {
+// distinct is each expert once: of one token in pick order, of more ascending, as the engine asks for them. Nothing of seen
+// is set, by expert, before and after.
+func distinct(picks []uint16, tokens int, seen []bool) []uint16 {
 	if tokens > 1 {
 		picks = slices.Clone(picks)
 		slices.Sort(picks)
 		return slices.Compact(picks)
 	}
 	out := picks[:0:0]
-	for i, p := range picks {
-		if !slices.Contains(picks[:i], p) {
-			out = append(out, p)
+	for _, p := range picks {
+		if !seen[p] {
+			seen[p], out = true, append(out, p)
 		}
+	}
+	for _, p := range out {
+		seen[p] = false
 	}
 	return out
 }
@@ -165,19 +173,34 @@ func (d *Demand) outcome(s sum) Outcome {
 
 // bank is the demand on one bank: the ids of its keys, numbered as core/stream does.
 type bank struct {
-	first []int // id of expert 0, by layer of the header; -1 where another bank serves it
-	keys  int
+	layers []served // in the model's order
+	keys   int
 }
+
+// served is a layer of the header, and the id of its expert 0.
+type served struct{ layer, first int }
 
 // serve numbers the keys of layers as numbered in the model.
 func (d *Demand) serve(layers []int) bank {
-	b := bank{first: make([]int, len(d.Header.Layers))}
-	for i := range b.first {
-		b.first[i] = -1
-	}
-	for _, l := range layers {
-		b.first[d.index[l]] = b.keys
+	b := bank{layers: make([]served, len(layers))}
+	for i, l := range layers {
+		b.layers[i] = served{d.index[l], b.keys}
 		b.keys += d.Header.Experts
 	}
+	slices.SortFunc(b.layers, func(x, y served) int { return x.layer - y.layer })
 	return b
+}
+
+// of goes through what a bank is asked for, in order: the number of each ask, and the id of expert 0 in its layer. It looks
+// at the bank's layers alone, as there may be thousands of banks.
+func (d *Demand) of(b bank) iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		for step := 0; step < len(d.asks); step += len(d.Header.Layers) {
+			for _, l := range b.layers {
+				if !yield(step+l.layer, l.first) {
+					return
+				}
+			}
+		}
+	}
 }

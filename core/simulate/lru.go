@@ -83,9 +83,9 @@ type curveOnce struct {
 	*curve
 }
 
-// curve makes one pass over the trace for a bank. costs are by layer of the header.
-func (d *Demand) curve(layers []int, costs []int64) *curve {
-	key := fmt.Sprint(layers, costs)
+// curve makes one pass over the trace for a bank. costs are by layer of the header; name tells them from others.
+func (d *Demand) curve(layers []int, name string, costs func(layer int) int64) *curve {
+	key := fmt.Sprint(name, layers)
 	d.mu.Lock()
 	c := d.curves[key]
 	if c == nil {
@@ -97,21 +97,16 @@ func (d *Demand) curve(layers []int, costs []int64) *curve {
 	return c.curve
 }
 
-func (d *Demand) pass(b bank, costs []int64) *curve {
+func (d *Demand) pass(b bank, costs func(layer int) int64) *curve {
 	cost := make([]int64, b.keys)
-	for l, first := range b.first {
+	for _, l := range b.layers {
 		for e := range d.Header.Experts {
-			if first >= 0 {
-				cost[first+e] = costs[l]
-			}
+			cost[l.first+e] = costs(l.layer)
 		}
 	}
 	s, c, counts := newStack(cost), &curve{}, map[int64]int64{}
-	for _, a := range d.asks {
-		first := b.first[a.layer]
-		if first < 0 {
-			continue
-		}
+	for i, first := range d.of(b) {
+		a := d.asks[i]
 		if a.counted { // an ask finds what is there before it
 			for _, e := range a.experts {
 				c.asked++
@@ -151,10 +146,9 @@ func (c *curve) at(capacity int64) int64 {
 // LRU is the outcome with the least recently used evicted from each bank. The first call
 // for a division of layers makes a pass over the trace; another number of slots costs nothing.
 func (d *Demand) LRU(banks []stream.Bank) Outcome {
-	ones := slices.Repeat([]int64{1}, len(d.Header.Layers))
 	var s sum
 	for _, b := range banks {
-		c := d.curve(b.Layers, ones)
+		c := d.curve(b.Layers, "slots", func(int) int64 { return 1 })
 		s.add(c.asked, c.at(int64(b.Slots)), b.RecordBytes)
 	}
 	return d.outcome(s)
@@ -172,7 +166,7 @@ func (d *Demand) Global(banks []stream.Bank) Outcome {
 		}
 	}
 	slices.Sort(layers)
-	c := d.curve(layers, costs)
+	c := d.curve(layers, fmt.Sprint(costs), func(layer int) int64 { return costs[layer] })
 	var asked, bytes int64
 	for _, a := range d.asks {
 		if a.counted {

@@ -34,13 +34,10 @@ func (d *Demand) Best(banks []stream.Bank) Outcome {
 func (d *Demand) replay(b bank, slots int, policy stream.Policy) (asked, hits int64) {
 	resident, free := make([]bool, b.keys), slots
 	var ids []int
-	for _, a := range d.asks {
-		if a.first {
+	for i, first := range d.of(b) {
+		a := d.asks[i]
+		if a.layer == b.layers[0].layer { // the step's first: the policy sees no other
 			policy.Tick(a.tokens)
-		}
-		first := b.first[a.layer]
-		if first < 0 {
-			continue
 		}
 		for rest := a.experts; len(rest) > 0; { // in waves, where a prompt asks for more than there are slots
 			wave := rest[:min(slots, len(rest))]
@@ -94,11 +91,9 @@ type belady struct {
 
 func newBelady(d *Demand, b bank) *belady {
 	p := &belady{uses: make([][]int32, b.keys), listed: make([]bool, b.keys)}
-	for i, a := range d.asks {
-		if first := b.first[a.layer]; first >= 0 {
-			for _, e := range a.experts {
-				p.uses[first+int(e)] = append(p.uses[first+int(e)], int32(i))
-			}
+	for i, first := range d.of(b) {
+		for _, e := range d.asks[i].experts {
+			p.uses[first+int(e)] = append(p.uses[first+int(e)], int32(i))
 		}
 	}
 	return p

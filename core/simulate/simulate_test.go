@@ -54,11 +54,11 @@ func demand(t testing.TB, tr *routing.Trace) *Demand {
 
 // naive counts LRU hits with a list, and says what Belady's choice would find by scanning ahead.
 func naive(d *Demand, b stream.Bank, best bool) (hits int64) {
-	served := d.serve(b.Layers)
+	served := firsts(d, b)
 	var resident []int // least recent first
 	for at, a := range d.asks {
-		first := served.first[a.layer]
-		if first < 0 {
+		first, ok := served[a.layer]
+		if !ok {
 			continue
 		}
 		for rest := a.experts; len(rest) > 0; {
@@ -82,9 +82,18 @@ func naive(d *Demand, b stream.Bank, best bool) (hits int64) {
 	return hits
 }
 
-func nextUse(d *Demand, b bank, id, after int) int {
+// firsts are the ids of expert 0, by layer of the header.
+func firsts(d *Demand, b stream.Bank) map[int]int {
+	out := map[int]int{}
+	for _, l := range d.serve(b.Layers).layers {
+		out[l.layer] = l.first
+	}
+	return out
+}
+
+func nextUse(d *Demand, first map[int]int, id, after int) int {
 	for i := after + 1; i < len(d.asks); i++ {
-		if first := b.first[d.asks[i].layer]; first >= 0 && slices.Contains(d.asks[i].experts, uint16(id-first)) && id-first < experts && id >= first {
+		if first, ok := first[d.asks[i].layer]; ok && slices.Contains(d.asks[i].experts, uint16(id-first)) && id-first < experts && id >= first {
 			return i
 		}
 	}
@@ -147,7 +156,7 @@ func TestAgainstPool(t *testing.T) {
 			}
 			var want int64
 			for _, a := range d.asks {
-				if a.first {
+				if a.layer == 0 {
 					p.Tick(a.tokens)
 				}
 				layer, served := d.Header.Layers[a.layer].Layer, slots

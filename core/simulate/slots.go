@@ -10,7 +10,7 @@ import (
 
 // slots is a bank as core/stream keeps it, in simulated time.
 type slots struct {
-	bank
+	first     []int // id of expert 0, by layer of the header, all banks'
 	policy    stream.Policy
 	size      int // slots
 	record    int64
@@ -41,11 +41,12 @@ type pool struct {
 func (d *Demand) newPool(banks []stream.Bank, policy func(keys int) stream.Policy, m Machine, run *Run) *pool {
 	p := &pool{disk: disk{m: m, rng: rand.New(rand.NewPCG(m.Seed, 1))}, banks: make([]*slots, len(d.Header.Layers)), run: run}
 	p.done = p.arrived
+	first := make([]int, len(d.Header.Layers))
 	for _, b := range banks {
 		served := d.serve(b.Layers)
-		s := &slots{bank: served, policy: policy(served.keys), size: b.Slots, free: b.Slots, record: b.RecordBytes, entries: make([]slot, served.keys)}
-		for _, l := range b.Layers {
-			p.banks[d.index[l]] = s
+		s := &slots{first: first, policy: policy(served.keys), size: b.Slots, free: b.Slots, record: b.RecordBytes, entries: make([]slot, served.keys)}
+		for _, l := range served.layers {
+			p.banks[l.layer], first[l.layer] = s, l.first
 		}
 		p.all = append(p.all, s)
 	}
@@ -204,7 +205,12 @@ func (p *pool) ensure(layer int, experts []uint16, meanwhile func()) {
 		}
 	}
 	meanwhile()
-	for !p.has(layer, experts) && p.advance(math.Inf(1)) {
+	for i := 0; i < len(experts); { // what is there is pinned, and stays
+		if b.entries[first+int(experts[i])].resident {
+			i++
+		} else if !p.advance(math.Inf(1)) {
+			break
+		}
 	}
 	for _, e := range experts {
 		b.entries[first+int(e)].pins--
