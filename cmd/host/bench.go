@@ -76,6 +76,12 @@ func (c *benchCmd) check() error {
 	case c.Direct == "on" && c.Cache == "warm":
 		return errors.New("--cache warm: have --direct on, which reads past the page cache, want one of them")
 	}
+	if err := c.checkBudgets(); err != nil {
+		return err
+	}
+	if err := apart(output{"--out", c.Out}, output{"--trace", c.Trace}, output{"--cpuprofile", c.CPUProfile}); err != nil {
+		return err
+	}
 	return c.engineFlags.check()
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,6 +36,22 @@ func (b *benchBudget) UnmarshalText(text []byte) error {
 		return fmt.Errorf("have %q, want more than 0%% and at most 100%% of the experts", s)
 	}
 	*b = benchBudget{text: s, share: n / 100}
+	return nil
+}
+
+// maxBudgets is how many --budgets there may be: each is planned before the first is measured, and takes minutes.
+const maxBudgets = 100
+
+// checkBudgets refuses more, and one that comes twice: its rows could not be told apart.
+func (c *benchCmd) checkBudgets() error {
+	if n := len(c.Budgets); n > maxBudgets {
+		return fmt.Errorf("--budgets: have %d, want at most %d", n, maxBudgets)
+	}
+	for i, b := range c.Budgets {
+		if slices.ContainsFunc(c.Budgets[:i], func(x benchBudget) bool { return x.text == b.text }) {
+			return fmt.Errorf("--budgets: have %s twice, want it once: --runs measures it more often", b.text)
+		}
+	}
 	return nil
 }
 
@@ -108,8 +125,19 @@ func (p benchPlan) why(s *benchSurvey) string {
 	return fmt.Sprintf("too small: want at least %.1f%%, in all %s (--gpu-budget %d)", math.Ceil(10*share)/10, size(least.Want()), least.Want())
 }
 
-// cpuProfile is where the CPU time goes.
-type cpuProfile struct{ *os.File }
+// cpuProfile is where the CPU time goes. It keeps the first error, which the profiler loses.
+type cpuProfile struct {
+	file *os.File
+	err  error
+}
+
+func (p *cpuProfile) Write(data []byte) (int, error) {
+	n, err := p.file.Write(data)
+	if p.err == nil {
+		p.err = err
+	}
+	return n, err
+}
 
 // cpuProfile makes the file of --cpuprofile; nil where there is none. of tells it from those of other rows.
 func (c *benchCmd) cpuProfile(of string) (*cpuProfile, error) {
@@ -125,7 +153,7 @@ func (c *benchCmd) cpuProfile(of string) (*cpuProfile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cpuProfile{f}, nil
+	return &cpuProfile{file: f}, nil
 }
 
 // close ends the file, if there is one.
@@ -133,5 +161,8 @@ func (p *cpuProfile) close() error {
 	if p == nil {
 		return nil
 	}
-	return p.File.Close()
+	if err := errors.Join(p.err, p.file.Close()); err != nil {
+		return fmt.Errorf("--cpuprofile: %w", err)
+	}
+	return nil
 }

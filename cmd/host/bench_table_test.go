@@ -271,3 +271,37 @@ func TestBenchNoBudget(t *testing.T) {
 	}
 	runHost(t, "", "bench", "--model", tiny, "--budgets", "50%", "--prompt", "10", "--decode", "3", "--ctx", "12").fails(t, "want at most the context's 12: give fewer")
 }
+
+// TestBenchBudgetsUsage: lists that no one means.
+func TestBenchBudgetsUsage(t *testing.T) {
+	t.Parallel()
+	for list, want := range map[string]string{
+		"10%,max, 10%": "--budgets: have 10% twice",
+		strings.Repeat("1%,", maxBudgets) + "max": "--budgets: have 101, want at most 100",
+		"1e309%":   "more than 0% and at most 100%",
+		"NaN%":     "more than 0% and at most 100%",
+		"10%%":     "more than 0% and at most 100%",
+		"10%,,20%": "want a percentage",
+	} {
+		code, _, errs := hostIn(t.Context(), "", "bench", "--model", "/no/such", "--budgets", list)
+		if code != 1 || !strings.Contains(errs, want) {
+			t.Errorf("%.20s: have code %d, errors %q, want %q", list, code, errs, want)
+		}
+	}
+}
+
+// TestCPUProfileFull: a profile that could not be written is an error, though the profiler knows of none.
+func TestCPUProfileFull(t *testing.T) {
+	const full = "/dev/full"
+	if _, err := os.Stat(full); err != nil {
+		t.Skip("this system has no " + full)
+	}
+	p, err := (&benchCmd{CPUProfile: full}).cpuProfile("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = p.Write([]byte("x"))
+	if err := p.close(); err == nil || !strings.Contains(err.Error(), "--cpuprofile: write /dev/full") {
+		t.Errorf("have %v", err)
+	}
+}

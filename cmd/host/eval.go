@@ -84,6 +84,9 @@ func (c *evalCmd) Run(a *app) error {
 			return err
 		}
 	}
+	if err := apart(output{"--stats-json", c.StatsJSON}, output{"--trace", c.Trace}); err != nil {
+		return err
+	}
 	stats, err := c.statsFlag.open(a)
 	if err != nil {
 		return err

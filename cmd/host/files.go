@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+
+	"github.com/sluicehost/sluice/core/store"
 )
 
 // readLimited reads a file of at most so many bytes. It reads no more of one that is longer, for
@@ -23,7 +26,7 @@ func readLimited(path string, most int64) ([]byte, error) {
 }
 
 // createOutput makes the file that a flag names, or empties the one that is there, unless that is
-// a model: one slip of the hand must not cost a day's download.
+// a model or of a store: one slip of the hand must not cost a day's download.
 func createOutput(flag, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err == nil {
@@ -46,6 +49,9 @@ func emptyOutput(f *os.File) error {
 	if n, _ := f.ReadAt(begin[:], 0); string(begin[:n]) == "GGUF" {
 		return fmt.Errorf("%s: have a GGUF file there, want a path where nothing is lost", f.Name())
 	}
+	if dir := filepath.Dir(f.Name()); info.Size() > 0 && store.IsStore(dir) {
+		return fmt.Errorf("%s: have a file of the store %s there, want a path where nothing is lost", f.Name(), dir)
+	}
 	return f.Truncate(0)
 }
 
@@ -58,6 +64,24 @@ func writeOutput(flag, path string, data []byte) error {
 	_, err = f.Write(data)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("%s: %w", flag, err)
+	}
+	return nil
+}
+
+// output is a flag and the file that it wants written; none where the path is empty.
+type output struct{ flag, path string }
+
+// apart refuses two outputs to one file, where each would overwrite the other. Devices take any number.
+func apart(outputs ...output) error {
+	for i, x := range outputs {
+		for _, y := range outputs[:i] {
+			if x.path == "" || y.path == "" || filepath.Clean(x.path) != filepath.Clean(y.path) && !sameFile(x.path, y.path) {
+				continue
+			}
+			if info, err := os.Stat(x.path); err != nil || info.Mode().IsRegular() {
+				return fmt.Errorf("%s: have %s, which is that of %s, want another path", x.flag, x.path, y.flag)
+			}
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,6 +25,13 @@ func TestOutputSparesModels(t *testing.T) {
 			t.Errorf("%s: have code %d, %s", flag, r.code, r.stderr)
 		}
 	}
+	packed := filepath.Join(dir, "packed")
+	runHost(t, "", "ingest", "--model", tiny, "--store", packed).ok(t)
+	experts := filepath.Join(packed, "experts.bin")
+	was := readFile(t, experts)
+	if err := writeOutput("--svg", experts, nil); err == nil || !strings.Contains(err.Error(), "have a file of the store "+packed) || !bytes.Equal(readFile(t, experts), was) {
+		t.Errorf("have %v, want the store's file left alone", err)
+	}
 	if err := writeOutput("--svg", model, nil); err == nil {
 		t.Error("--svg: have no error")
 	}
@@ -39,6 +47,30 @@ func TestOutputSparesModels(t *testing.T) {
 	}
 	if err := writeOutput("--svg", os.DevNull, []byte("new")); err != nil {
 		t.Errorf("have %v, want any other file taken", err)
+	}
+}
+
+// TestOutputsApart: two outputs have no file in common, but a device takes both.
+func TestOutputsApart(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Symlink(file, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		a, b string
+		want bool
+	}{{file, dir + "/./file", false}, {file, link, false}, {dir + "/new", dir + "/new", false}, {file, dir + "/new", true}, {"", "", true}, {"", file, true}, {os.DevNull, os.DevNull, true}} {
+		err := apart(output{"--a", x.a}, output{"--b", x.b}, output{"--c", ""})
+		if (err == nil) != x.want || err != nil && !strings.Contains(err.Error(), "--b: have "+x.b+", which is that of --a") {
+			t.Errorf("%s and %s: have %v, want %v", x.a, x.b, err, x.want)
+		}
+	}
+	for _, args := range [][]string{{"bench", "--out", file, "--cpuprofile", link}, {"bench", "--trace", file, "--out", link}, {"run", "--prompt", "x", "--trace", file, "--stats-json", link}} {
+		r := inProcess(t, "", append(args, "--model", tiny)...)
+		if r.code != 1 || !strings.Contains(r.stderr, "want another path") {
+			t.Errorf("%v: have code %d, %s", args, r.code, r.stderr)
+		}
 	}
 }
 

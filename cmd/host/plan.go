@@ -41,6 +41,9 @@ func (c *planCmd) Validate() error {
 	if c.SVG != "" && sameFile(c.SVG, c.Trace) {
 		return fmt.Errorf("--svg: have %s, which is the trace, want another path", c.SVG)
 	}
+	if c.SVG != "" && sameFile(c.SVG, c.Bench) {
+		return fmt.Errorf("--svg: have %s, which is that of --bench, want another path", c.SVG)
+	}
 	if c.Trace == "" {
 		if c.SVG != "" {
 			return errors.New("--svg: have no --trace, want one to draw curves of")

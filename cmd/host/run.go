@@ -57,6 +57,9 @@ func (c *runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := apart(output{"--stats-json", c.StatsJSON}, output{"--trace", c.Trace}); err != nil {
+		return err
+	}
 	stats, err := c.statsFlag.open(a)
 	if err != nil {
 		return err
