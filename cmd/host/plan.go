@@ -236,8 +236,13 @@ func (r *planReport) trace(path string) (*simulate.Demand, error) {
 	return d, nil
 }
 
-// maxLimit bounds the flags of limits, so that what is computed of them fits.
-const maxLimit = 1e9
+// maxLimit bounds the flags of limits, and leastRate in bytes per second and maxRate limits from wherever, so that what is
+// computed of them fits.
+const (
+	maxLimit  = 1e9
+	leastRate = 1
+	maxRate   = 1e9 * maxLimit
+)
 
 // limits are those of the flags, and where they say nothing those of --bench.
 func (c *planCmd) limits() (l simulate.Limits, err error) {
@@ -259,6 +264,11 @@ func (c *planCmd) limits() (l simulate.Limits, err error) {
 	}
 	if c.TokenMS > 0 {
 		l.Token = time.Duration(c.TokenMS * float64(time.Millisecond))
+	}
+	for name, x := range map[string]float64{"--disk-gbs": l.Disk, "--upload-gbs": l.Upload} {
+		if x != 0 && !(x >= leastRate && x <= maxRate) {
+			return l, fmt.Errorf("%s: have %v bytes per second, by the flag or --bench, want %d to %v", name, x, leastRate, float64(maxRate))
+		}
 	}
 	return l, nil
 }

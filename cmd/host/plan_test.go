@@ -222,3 +222,27 @@ func TestRound(t *testing.T) {
 		}
 	}
 }
+
+// TestPlanLimits: limits of which nothing finite follows are refused, wherever they come from.
+func TestPlanLimits(t *testing.T) {
+	t.Parallel()
+	path, bench := toyTrace(t), filepath.Join(t.TempDir(), "bench")
+	plan := func(args ...string) {
+		t.Helper()
+		code, _, errs := hostIn(t.Context(), "", append([]string{"plan", "--trace", path}, args...)...)
+		if code != 1 || !strings.Contains(errs, "bytes per second, by the flag or --bench, want 1 to 1e+18") {
+			t.Errorf("%v: have code %d, %s", args, code, errs)
+		}
+	}
+	plan("--disk-gbs", "5e-324")
+	plan("--upload-gbs", "1e-10")
+	for _, data := range []string{
+		`{"limits":{"token_seconds":1,"caches":[{"disk_bytes_per_second":1e-300,"packed_bytes_per_byte":1e-10}]}}`,
+		`{"decode_tokens":1,"runs":[{"decode_seconds":1,"decode_bytes_read":9223372036854775807,"decode_disk_wait_seconds":1e-320}]}`,
+	} {
+		if err := os.WriteFile(bench, []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		plan("--bench", bench)
+	}
+}
