@@ -19,6 +19,7 @@ import (
 // loaded is a model that is ready to make tokens. Its plugin's process is gone.
 type loaded struct {
 	path     string
+	file     *gguf.File // of the model, or what its store has of it
 	model    *engine.Model
 	session  *engine.Session
 	tok      *tokenizer.Tokenizer
@@ -44,7 +45,7 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, o engine.Option
 		return nil, err
 	}
 	path := f.path
-	l, held := &loaded{path: path}, f
+	l, held := &loaded{path: path, file: f.File}, f
 	defer func() {
 		if err != nil {
 			if held != nil {
@@ -178,6 +179,7 @@ func (l *loaded) close() error {
 		l.session.Close()
 	}
 	if l.model != nil {
+		errs = append(errs, l.file.Changed())
 		errs = append(errs, l.model.Close())
 	}
 	if l.device != nil {

@@ -95,7 +95,7 @@ func (r *statsReport) print(out io.Writer) {
 		table(out, func(w io.Writer) {
 			wait := fmt.Sprintf("waiting for results; %.2f readbacks", t.Readbacks)
 			if t.GPU > 0 {
-				wait += fmt.Sprintf("; the GPU computes %s, the rest is readback", ms(t.GPU))
+				wait += fmt.Sprintf("; the GPU computes %s, readback %s", ms(t.GPU), ms(t.Readback))
 			}
 			fmt.Fprintf(w, "  gpu\t%s\t%s\n", ms(t.GPUWait), wait)
 			fmt.Fprintf(w, "  disk\t%s\t%s read, %s/s; %.2f layers stopped; uploading %s of all readers\n", ms(t.DiskWait), size(uint64(t.Read)), size(uint64(t.Rate)), t.Stops, ms(t.Upload))

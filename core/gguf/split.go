@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // The keys by which gguf-split marks the parts of a model. split.no counts
@@ -19,7 +20,10 @@ const (
 )
 
 // osFile is a file that Close owns.
-type osFile struct{ *os.File }
+type osFile struct {
+	*os.File
+	modified time.Time // when it was opened
+}
 
 // Open opens a GGUF model at path. Where the file is a part of a split model
 // (NAME-00002-of-00003.gguf with split.count 3) it opens all parts, which lie in
@@ -63,7 +67,11 @@ func openOne(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gguf: %w", err)
 	}
-	f, err := Read(&osFile{file}, info.Size(), path)
+	if info, err = file.Stat(); err != nil { // of what was opened
+		file.Close()
+		return nil, fmt.Errorf("gguf: %w", err)
+	}
+	f, err := Read(&osFile{file, info.ModTime()}, info.Size(), path)
 	if err != nil {
 		file.Close()
 		return nil, err
@@ -293,4 +301,24 @@ func (p *Part) Reopen(flag int) (*os.File, error) {
 		return nil, fmt.Errorf("gguf: %s: %w", p.Name, err)
 	}
 	return f, nil
+}
+
+// Changed fails, naming the file, where a part has been written to since Open: what was read of it may be of two minds.
+func (f *File) Changed() error {
+	for i := range f.Parts {
+		p := &f.Parts[i]
+		own, ok := p.src.(*osFile)
+		if !ok {
+			continue
+		}
+		info, err := own.Stat()
+		if err != nil {
+			return fmt.Errorf("gguf: %w", err)
+		}
+		if info.Size() != p.Size || !info.ModTime().Equal(own.modified) {
+			return fmt.Errorf("gguf: %s: have %d bytes, written %s; when it was opened it had %d, written %s: it changed while it was read, so what was made of it may be wrong",
+				p.Name, info.Size(), info.ModTime().Format(time.RFC3339Nano), p.Size, own.modified.Format(time.RFC3339Nano))
+		}
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehost/sluice/core/gguf"
 	"github.com/sluicehost/sluice/core/gguf/gguftest"
@@ -271,5 +272,33 @@ func TestReadPart(t *testing.T) {
 	f := mustRead(t, splitModel(2, 3)[1].Encode())
 	if len(f.Tensors) != 3 || len(f.Parts) != 1 {
 		t.Errorf("have %d tensors in %d parts, want 3 in 1", len(f.Tensors), len(f.Parts))
+	}
+}
+
+// A file that is written to after Open is known to be another.
+func TestChanged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	m := &gguftest.Model{Metadata: gguftest.Pairs("general.architecture", "toy")}
+	if err := m.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Changed(); err != nil {
+		t.Errorf("nothing was written: have %v", err)
+	}
+	for name, change := range map[string]func() error{
+		"written to": func() error { return os.Chtimes(path, time.Time{}, time.Now().Add(time.Second)) },
+		"cut short":  func() error { return os.Truncate(path, 10) },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Changed(); err == nil || !strings.Contains(err.Error(), path+": have ") {
+			t.Errorf("%s: have %v", name, err)
+		}
 	}
 }
