@@ -144,7 +144,7 @@ func (c *planCmd) plan(a *app, r *planReport) (*planner, error) {
 		return nil, err
 	}
 	defer process.Close()
-	header, options := store.Header(f.File), engine.Options{Top: 1, Wait: c.Routing == "wait", Lookahead: int(c.Lookahead), Readers: c.Readers, Keep: c.RAMCache > 0}
+	header, options := store.Header(f.File), c.engineFlags.options(engine.Options{Top: 1}, 0)
 	ask := func(ctx, chunk int, kv string) (*engine.Planned, error) {
 		o := options
 		o.Context, o.Chunk, o.KVF32 = ctx, chunk, kv == "f32"
@@ -156,7 +156,7 @@ func (c *planCmd) plan(a *app, r *planReport) (*planner, error) {
 	}
 	p := &planner{chosen: budget, groups: m.Groups(), predict: func(budget uint64) (engine.Budget, []stream.Bank, error) {
 		o := options
-		o.Budget, o.Chunk = budget, c.Chunk // a chunk that is asked for is not made longer
+		o.Budget = budget
 		return m.Predict(limits, o)
 	}}
 	if r.Trace != nil {
@@ -176,7 +176,9 @@ func (c *planCmd) plan(a *app, r *planReport) (*planner, error) {
 			if err != nil {
 				return 0, err
 			}
-			_, _, err = x.Predict(limits, engine.Options{Top: 1, Wait: options.Wait, Readers: options.Readers, Keep: options.Keep, Budget: 1})
+			o := options
+			o.Budget = 1
+			_, _, err = x.Predict(limits, o)
 			if errors.As(err, &tooSmall) {
 				return tooSmall.Want(), nil
 			}
