@@ -35,7 +35,7 @@ var depths = []int{1, 2, 4, 8, 16, 32, 64}
 type diskTarget interface {
 	recordReader
 	Prepare(store.Reading) error
-	Uncache() (left int64, err error)
+	PageCache() store.PageCache
 	Close() error
 }
 
@@ -172,7 +172,7 @@ func (b *diskBench) measure(ctx context.Context, s diskSourceNamed, direct bool,
 	if now := time.Now(); !now.Before(b.shown.next) {
 		b.shown.show(now, fmt.Sprintf("measuring: %s, %s, %d readers", s.name, row.mode(), n))
 	}
-	if left, err := s.Uncache(); err != nil {
+	if left, err := s.PageCache().Uncache(); err != nil {
 		b.report.note(fmt.Sprintf("%s: can't drop it from the page cache: %v", s.name, err))
 	} else {
 		row.Cached = &left

@@ -107,10 +107,6 @@ func openParts(r Reading, file *gguf.File) (*files, error) {
 	return f, nil
 }
 
-// Uncache drops the files of records from the page cache, and returns how many bytes of them are there all the same:
-// those that others use or that are yet to be written. Prepare comes before it.
-func (s *GGUF) Uncache() (left int64, err error) { return s.experts.files.uncache() }
-
 // PageCache is what the system keeps of the files of records. Prepare comes before it.
 func (s *GGUF) PageCache() PageCache { return PageCache{s.experts.files} }
 

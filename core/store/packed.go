@@ -192,9 +192,6 @@ func (s *Packed) Prepare(r Reading) error {
 	return old.close()
 }
 
-// Uncache drops the file of records from the page cache, see GGUF.Uncache.
-func (s *Packed) Uncache() (left int64, err error) { return s.files.uncache() }
-
 // PageCache is what the system keeps of the file of records, see GGUF.PageCache.
 func (s *Packed) PageCache() PageCache { return PageCache{s.files} }
 

@@ -77,8 +77,8 @@ func (p *Probe) ReadRecord(ctx context.Context, layer, expert int, dst []byte) e
 	return nil
 }
 
-// Uncache drops the files from the page cache, see GGUF.Uncache.
-func (p *Probe) Uncache() (int64, error) { return p.files.uncache() }
+// PageCache is what the system keeps in memory of the files. Prepare comes before it.
+func (p *Probe) PageCache() PageCache { return PageCache{p.files} }
 
 // Close closes the file.
 func (p *Probe) Close() error { return errors.Join(p.files.close(), p.file.Close()) }

@@ -31,7 +31,7 @@ func TestProbe(t *testing.T) {
 					}
 				}
 			}
-			if left, err := p.Uncache(); err != nil && !strings.Contains(err.Error(), "can't drop files") || left < 0 || left > f.Size() {
+			if left, err := p.PageCache().Uncache(); err != nil && !strings.Contains(err.Error(), "can't drop files") || left < 0 || left > f.Size() {
 				t.Errorf("have %d bytes left, %v", left, err)
 			}
 		}
