@@ -134,18 +134,25 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 		done += got
 		off += int64(got)
 		if int64(got) < n {
-			return done, part.readError(off-part.Offset, err)
+			return done, fmt.Errorf("gguf: %w", ShortRead(part.Name, off-part.Offset, part.Size, err))
 		}
 	}
 	return done, nil
 }
 
-// readError words a read that stopped short at off of the part.
-func (p *Part) readError(off int64, err error) error {
+// ShortRead words a read that stopped short at byte off of a file, which had size bytes when it was
+// opened. The end of the file becomes io.ErrUnexpectedEOF.
+func ShortRead(name string, off, size int64, err error) error {
+	return fmt.Errorf("%s: %w", name, shortRead(off, size, err))
+}
+
+// shortRead is ShortRead without the name.
+func shortRead(off, size int64, err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF // it had more when it was opened
+		return fmt.Errorf("have no byte %d, want the %d bytes that it had when it was opened: it was cut off since, get the whole file and start again: %w",
+			off, size, io.ErrUnexpectedEOF)
 	}
-	return fmt.Errorf("gguf: %s: read at byte %d of %d: %w", p.Name, off, p.Size, err)
+	return fmt.Errorf("read at byte %d of %d: %w", off, size, err)
 }
 
 // partAt is the part that holds the byte at off, which lies within the space.

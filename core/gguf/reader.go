@@ -2,7 +2,6 @@ package gguf
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -83,10 +82,7 @@ func (r *reader) fill() error {
 	kept := copy(r.mem, r.buf)
 	n, err := r.src.ReadAt(r.mem[kept:want], r.off+int64(kept))
 	if int64(kept+n) < want {
-		if err == nil || errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		return fmt.Errorf("read at byte %d of %d: %w", r.off+int64(kept+n), r.size, err)
+		return shortRead(r.off+int64(kept+n), r.size, err)
 	}
 	r.buf = r.mem[:want]
 	return nil

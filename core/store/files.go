@@ -7,6 +7,8 @@ import (
 	"sort"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/sluicehost/sluice/core/gguf"
 )
 
 // Reading says how a source reads records.
@@ -86,7 +88,7 @@ func (x *randomFile) handle(direct bool, open opener) (*os.File, error) {
 
 // view reads n bytes at off, which lie in one file, by way of buf and returns where they are
 // in it. Direct reads take the whole blocks around them: then buf must be aligned, and longer
-// by slack. On an error the bytes that could be read come with it.
+// by slack. On an error, which names the file, the bytes that could be read come with it.
 func (f *files) view(buf []byte, n int, off int64) ([]byte, error) {
 	x := f.at(off)
 	h := <-x.idle
@@ -98,7 +100,8 @@ func (f *files) view(buf []byte, n int, off int64) ([]byte, error) {
 	}
 	got, err := h.ReadAt(buf[:all], at-int64(head))
 	if got < head+n { // behind the file's end there may be less than whole blocks
-		return buf[head:max(head, got)], err
+		got = max(head, got)
+		return buf[head:got], gguf.ShortRead(x.name, at+int64(got-head), x.size, err)
 	}
 	return buf[head : head+n], nil
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"sort"
 	"sync/atomic"
+
+	"github.com/sluicehost/sluice/core/gguf"
 )
 
 // image stands in for a file of the GGUF: while it is parsed, its header with
@@ -121,7 +123,7 @@ func (d *dense) take(p []byte, off int64) error {
 	n, err := d.file.ReadAt(p, off)
 	d.taken.Add(int64(n))
 	if n < len(p) {
-		return fmt.Errorf("%s: have %d of %d bytes at byte %d: %w", d.path, n, len(p), off, err)
+		return gguf.ShortRead(d.path, off+int64(n), d.store.layout.dense, err)
 	}
 	return nil
 }

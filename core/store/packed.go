@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/sluicehost/sluice/core/gguf"
 	"github.com/sluicehost/sluice/sdk/program"
 )
 
@@ -113,7 +114,7 @@ func (s *Packed) ReadPiece(ctx context.Context, layer, expert, piece, of int, ds
 		err = s.plainPiece(l, expert, piece, of, dst)
 	}
 	if err != nil {
-		return fmt.Errorf("store: layer %d expert %d: %s: %w", layer, expert, s.store.expertsPath, err)
+		return fmt.Errorf("store: layer %d expert %d: %w", layer, expert, err)
 	}
 	return nil
 }
@@ -155,7 +156,7 @@ func (s *Packed) checkedRecord(ctx context.Context, l *layerAt, expert int, dst 
 		sum = extend(sum, part)
 		at += int64(copy(dst[at:], part))
 	}
-	return s.store.check(l.first+expert, extend(sum, zeros[:l.slot-l.Stride]))
+	return s.store.checkRecord(l.first+expert, extend(sum, zeros[:l.slot-l.Stride]))
 }
 
 // take reads n bytes at off of the file of records, and returns where in buf they are.
@@ -166,10 +167,13 @@ func (s *Packed) take(buf []byte, n int, off int64) (data []byte, err error) {
 		var got int
 		got, err = s.store.experts.ReadAt(buf[:n], off)
 		data = buf[:got]
+		if got < n {
+			err = gguf.ShortRead(s.store.expertsPath, off+int64(got), s.store.layout.experts, err)
+		}
 	}
 	s.taken.Add(int64(len(data)))
 	if len(data) < n {
-		return nil, fmt.Errorf("have %d of %d bytes at byte %d: %w", len(data), n, off, err)
+		return nil, fmt.Errorf("have %d of %d bytes: %w", len(data), n, err)
 	}
 	return data, nil
 }
@@ -208,6 +212,14 @@ func (s *Store) check(i int, have uint32) error {
 		return fmt.Errorf("have checksum %08x, want %08x: the store is damaged: ingest again with --force", have, want)
 	}
 	s.seen[i].Store(true)
+	return nil
+}
+
+// checkRecord is check for a record's checksum; its error names the file.
+func (s *Store) checkRecord(i int, have uint32) error {
+	if err := s.check(i, have); err != nil {
+		return fmt.Errorf("%s: %w", s.expertsPath, err)
+	}
 	return nil
 }
 

@@ -2,12 +2,12 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/sluicehost/sluice/core/gguf"
 )
 
 // PageCache is what the system keeps in memory of the files that a source reads records from: for measurements, which
@@ -84,10 +84,7 @@ func (x *randomFile) read(buf []byte, off int64) (int, error) {
 	if n == len(buf) {
 		return n, nil
 	}
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
-	}
-	return n, fmt.Errorf("store: %s: have %d of %d bytes at byte %d: %w", x.name, n, len(buf), off, err)
+	return n, fmt.Errorf("store: %w", gguf.ShortRead(x.name, off+int64(n), x.size, err))
 }
 
 // uncache drops the files from the page cache, what is yet to be written first, and returns how many bytes of them are left in it.

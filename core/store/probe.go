@@ -69,7 +69,7 @@ func (p *Probe) ReadRecord(ctx context.Context, layer, expert int, dst []byte) e
 	data, err := p.files.view(buf, n, off)
 	p.taken.Add(int64(len(data)))
 	if len(data) < n {
-		return fmt.Errorf("store: %s: have %d of %d bytes at byte %d: %w", x.name, len(data), n, off, err)
+		return fmt.Errorf("store: layer %d expert %d: have %d of %d bytes: %w", layer, expert, len(data), n, err)
 	}
 	if p.files.direct {
 		copy(dst, data)

@@ -245,14 +245,14 @@ func (s *reader) fill(ctx context.Context, c *cursor, dst []byte) error {
 // readAt reads all of dst at off of the address space, for a tensor.
 func (s *reader) readAt(dst []byte, off int64, tensor string) error {
 	n, err := s.data.ReadAt(dst, off)
-	return s.took(n, len(dst), off, tensor, err)
+	return s.took(n, len(dst), tensor, err)
 }
 
-// took counts the bytes of a read, which fails where it has too few.
-func (s *reader) took(n, want int, off int64, tensor string, err error) error {
+// took counts the bytes of a read, which fails where it has too few: the reader's error names the file and the place.
+func (s *reader) took(n, want int, tensor string, err error) error {
 	s.read.Add(int64(n))
 	if n < want {
-		return fmt.Errorf("tensor %s: have %d of %d bytes at byte %d: %w", tensor, n, want, off, err)
+		return fmt.Errorf("tensor %s: have %d of %d bytes: %w", tensor, n, want, err)
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func (s *reader) view(buf []byte, n int, off int64, tensor string) ([]byte, erro
 		return buf[:n], s.readAt(buf[:n], off, tensor)
 	}
 	data, err := s.files.view(buf, n, off)
-	return data, s.took(len(data), n, off, tensor, err)
+	return data, s.took(len(data), n, tensor, err)
 }
 
 // readTo reads all of dst, which may be mapped memory, at off: directly by way of scratch,

@@ -8,11 +8,13 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/sluicehost/sluice/core/gguf"
+	"github.com/sluicehost/sluice/core/gguf/gguftest"
 	"github.com/sluicehost/sluice/core/store"
 	"github.com/sluicehost/sluice/sdk/ggml"
 	"github.com/sluicehost/sluice/sdk/program"
@@ -51,11 +53,11 @@ func TestTruncated(t *testing.T) {
 		read         func() error
 		want         string
 	}{
-		{"record", "down", func() error { return o.ReadRecord(ctx, 3, 2, make([]byte, o.records[0].Stride)) }, "store: layer 3 expert 2: tensor down: have 0 of 4096 bytes at byte %d: "},
-		{"band", "proj", func() error { return o.ReadBand(ctx, 0, 0, ignore) }, `store: weight "proj": tensor proj: have 0 of 324 bytes at byte %d: `},
-		{"rope", "freqs", func() error { _, err := o.RopeDivisor(1); return err }, "store: tensor freqs: have 0 of 24 bytes at byte %d: "},
-		{"vector", "norm", func() error { return o.ReadBand(ctx, 1, 0, ignore) }, `store: weight "norm": tensor norm: have 0 of 256 bytes at byte %d: `},
-		{"embedding", "embd", func() error { return o.EmbedRows([]int32{0}, make([]float32, 64)) }, "store: token 0: tensor embd: have 0 of 68 bytes at byte %d: "},
+		{"record", "down", func() error { return o.ReadRecord(ctx, 3, 2, make([]byte, o.records[0].Stride)) }, "store: layer 3 expert 2: tensor down: have 0 of 4096 bytes: %s: have no byte %d, want "},
+		{"band", "proj", func() error { return o.ReadBand(ctx, 0, 0, ignore) }, `store: weight "proj": tensor proj: have 0 of 324 bytes: %s: have no byte %d, want `},
+		{"rope", "freqs", func() error { _, err := o.RopeDivisor(1); return err }, "store: tensor freqs: have 0 of 24 bytes: %s: have no byte %d, want "},
+		{"vector", "norm", func() error { return o.ReadBand(ctx, 1, 0, ignore) }, `store: weight "norm": tensor norm: have 0 of 256 bytes: %s: have no byte %d, want `},
+		{"embedding", "embd", func() error { return o.EmbedRows([]int32{0}, make([]float32, 64)) }, "store: token 0: tensor embd: have 0 of 68 bytes: %s: have no byte %d, want "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			x, _ := o.file.Tensor(c.tensor)
@@ -69,11 +71,40 @@ func TestTruncated(t *testing.T) {
 			if err := os.Truncate(file, off); err != nil {
 				t.Fatal(err)
 			}
-			err := c.read()
-			if err == nil || !errors.Is(err, io.ErrUnexpectedEOF) || !strings.HasPrefix(err.Error(), fmt.Sprintf(c.want, off)) || !strings.Contains(err.Error(), file) {
-				t.Errorf("have error %v\nwant %s and the file's name", err, fmt.Sprintf(c.want, off))
+			err, want := c.read(), fmt.Sprintf(c.want, "gguf: "+file, off)
+			if err == nil || !errors.Is(err, io.ErrUnexpectedEOF) || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "start again") {
+				t.Errorf("have error %v\nwant %s and what to do", err, want)
 			}
 		})
+	}
+}
+
+// Of a model in parts the error names the part and the byte in it, however records are read.
+func TestTruncatedPart(t *testing.T) {
+	tensors, p := experts(t, 3)
+	m := &gguftest.Model{Metadata: gguftest.Pairs("general.architecture", "test"), Tensors: tensors}
+	n := len(tensors)
+	for i, r := range append(readings, store.Reading{}) {
+		paths, err := gguftest.WriteParts(t.TempDir(), "m", m.Split(1, n/2, n-n/2-1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := open(t, paths[0], 0, func(*gguf.File) *program.Plan { return p })
+		if i < len(readings) {
+			direct(t, o.Prepare(r))
+		}
+		const left = 8192
+		if err := os.Truncate(paths[2], left); err != nil {
+			t.Fatal(err)
+		}
+		err = o.ReadRecord(t.Context(), int(o.records[0].Layer), 2, make([]byte, o.records[0].Stride))
+		if err == nil || !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Fatalf("%+v: have %v", r, err)
+		}
+		at := regexp.MustCompile(`tensor \S+: have \d+ of \d+ bytes: (?:gguf: )?` + regexp.QuoteMeta(paths[2]) + `: have no byte (\d+), want the (\d+) bytes .*start again`).FindStringSubmatch(err.Error())
+		if size := fmt.Sprint(o.file.Parts[2].Size); at == nil || at[2] != size || len(at[1]) > len(size) {
+			t.Errorf("%+v: have %v, want the tensor, %s, the byte in it and what to do", r, err, paths[2])
+		}
 	}
 }
 

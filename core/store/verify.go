@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
+
+	"github.com/sluicehost/sluice/core/gguf"
 )
 
 // maxFaults is the most that Verify tells of.
@@ -41,7 +43,7 @@ func Verify(ctx context.Context, dir string, progress func(done, total uint64)) 
 		for expert := range l.Experts {
 			v.check(ctx, l.slot, func() error {
 				if err := s.readSlot(ctx, l, expert, buf); err != nil {
-					return fmt.Errorf("layer %d expert %d: %s: %w", l.Layer.Layer, expert, s.expertsPath, err)
+					return fmt.Errorf("layer %d expert %d: %w", l.Layer.Layer, expert, err)
 				}
 				return nil
 			})
@@ -58,12 +60,12 @@ func (s *Store) readSlot(ctx context.Context, l *layerAt, expert int, buf []byte
 			return err
 		}
 		buf = buf[:min(int64(len(buf)), l.slot-at)]
-		if _, err := s.experts.ReadAt(buf, from+at); err != nil {
-			return err
+		if n, err := s.experts.ReadAt(buf, from+at); err != nil {
+			return gguf.ShortRead(s.expertsPath, from+at+int64(n), s.layout.experts, err)
 		}
 		sum = extend(sum, buf)
 	}
-	return s.check(l.first+expert, sum)
+	return s.checkRecord(l.first+expert, sum)
 }
 
 // verifying is a store being verified.
