@@ -250,7 +250,7 @@ const (
 func (c *planCmd) limits() (l simulate.Limits, err error) {
 	for name, x := range map[string]float64{"--disk-gbs": c.DiskGBs, "--upload-gbs": c.UploadGBs, "--token-ms": c.TokenMS} {
 		if !(x >= 0 && x <= maxLimit) {
-			return l, fmt.Errorf("%s: have %v, want more than 0, and at most %v", name, x, float64(maxLimit))
+			return l, fmt.Errorf("%s: have %v, want more than 0, and at most %v, or 0 for no limit", name, x, float64(maxLimit))
 		}
 	}
 	if c.Bench != "" {
@@ -265,7 +265,9 @@ func (c *planCmd) limits() (l simulate.Limits, err error) {
 		l.Upload = c.UploadGBs * 1e9
 	}
 	if c.TokenMS > 0 {
-		l.Token = time.Duration(c.TokenMS * float64(time.Millisecond))
+		if l.Token = time.Duration(c.TokenMS * float64(time.Millisecond)); l.Token == 0 {
+			return l, fmt.Errorf("--token-ms: have %v, want a nanosecond (1e-06) or more, or 0 for no limit", c.TokenMS)
+		}
 	}
 	for name, x := range map[string]float64{"--disk-gbs": l.Disk, "--upload-gbs": l.Upload} {
 		if x != 0 && !(x >= leastRate && x <= maxRate) {

@@ -27,6 +27,9 @@ func typicalLimits(l gpu.Limits) gpu.Limits {
 // maxBenchFile is how long what host bench --json prints may be, in bytes.
 const maxBenchFile = 16 << 20
 
+// leastToken is the least time of a token that is one after rounding, in seconds: less would be no limit.
+const leastToken = 1e-9
+
 // benchLimits are what a host bench --json measured. Of several budgets it says the limits; of one, they are from the tokens
 // that it made: the time of a token less what it waited for experts, and the bytes of experts for each second of that wait,
 // uploads included.
@@ -49,20 +52,21 @@ func benchLimits(path string) (l simulate.Limits, err error) {
 	if len(runs) > 1 {
 		runs = runs[1:] // the first is cold
 	}
-	var bytes int64
-	var wait, token float64
+	var bytes, wait, token float64
+	bad := b.Decode < 1
 	for i, x := range runs {
-		bytes, wait = bytes+x.DecodeRead, wait+x.DecodeWait
+		bad = bad || x.DecodeRead < 0 || x.DecodeWait < 0 // in a sum they could make up for each other
+		bytes, wait = bytes+float64(x.DecodeRead), wait+x.DecodeWait
 		if each := (x.Decode - x.DecodeWait) / float64(max(b.Decode, 1)); i == 0 || each < token {
 			token = each
 		}
 	}
-	if b.Decode < 1 || !(token > 0 && token <= maxLimit/1e3) || bytes < 0 || !(wait >= 0) {
+	if bad || !(token >= leastToken && token <= maxLimit/1e3) {
 		return l, fmt.Errorf("--bench: %s: have no time of tokens, want what host bench --json prints", path)
 	}
 	l.Token = time.Duration(token * float64(time.Second))
 	if bytes > 0 && wait > 0 {
-		l.Disk = float64(bytes) / wait
+		l.Disk = bytes / wait
 	}
 	return l, nil
 }
@@ -70,10 +74,10 @@ func benchLimits(path string) (l simulate.Limits, err error) {
 // planned are the limits in the terms of the plan: of several states of the page cache, those of the slowest.
 func (m *machineLimits) planned(path string) (l simulate.Limits, err error) {
 	l.Upload, l.Token = m.Upload, time.Duration(m.Token*float64(time.Second))
-	bad := !(m.Upload >= 0 && m.Upload <= 1e9*maxLimit && m.Token >= 0 && m.Token <= maxLimit/1e3)
+	bad := !(m.Upload >= 0 && m.Upload <= maxRate && (m.Token == 0 || m.Token >= leastToken && m.Token <= maxLimit/1e3))
 	for _, x := range m.Caches {
 		disk := x.Disk * x.Grows // as the GPU has records
-		bad = bad || !(disk >= 0 && disk <= 1e9*maxLimit)
+		bad = bad || x.Disk < 0 || x.Grows < 0 || disk > maxRate || disk == 0 && x.Disk > 0 && x.Grows > 0
 		if disk > 0 && (l.Disk == 0 || disk < l.Disk) {
 			l.Disk = disk
 		}

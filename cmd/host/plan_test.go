@@ -205,7 +205,15 @@ func TestBenchLimits(t *testing.T) {
 	if want := (simulate.Limits{Disk: 3e9, Token: 100 * time.Millisecond}); err != nil || have != want {
 		t.Errorf("have %+v, %v, want %+v", have, err, want)
 	}
-	for _, bad := range []string{"{}", "nonsense"} {
+	for _, bad := range []string{"{}", "nonsense",
+		// negative numbers that make up for each other, and what rounds to no limit
+		`{"limits":{"token_seconds":1,"caches":[{"disk_bytes_per_second":-1e9,"packed_bytes_per_byte":-1}]}}`,
+		`{"limits":{"token_seconds":1e-30,"upload_bytes_per_second":1e9}}`,
+		`{"limits":{"token_seconds":1,"caches":[{"disk_bytes_per_second":1e-300,"packed_bytes_per_byte":1e-300}]}}`,
+		`{"decode_tokens":1,"runs":[{"decode_seconds":2,"decode_disk_wait_seconds":1,"decode_bytes_read":9},{"decode_seconds":2,"decode_disk_wait_seconds":-0.5,"decode_bytes_read":9},{"decode_seconds":2,"decode_disk_wait_seconds":1,"decode_bytes_read":9}]}`,
+		`{"decode_tokens":1,"runs":[{},{"decode_seconds":2,"decode_disk_wait_seconds":1,"decode_bytes_read":-9},{"decode_seconds":2,"decode_disk_wait_seconds":1,"decode_bytes_read":90}]}`,
+		`{"decode_tokens":1,"runs":[{"decode_seconds":1e-30}]}`,
+	} {
 		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -233,6 +241,9 @@ func TestPlanLimits(t *testing.T) {
 		if code != 1 || !strings.Contains(errs, "bytes per second, by the flag or --bench, want 1 to 1e+18") {
 			t.Errorf("%v: have code %d, %s", args, code, errs)
 		}
+	}
+	if code, _, errs := hostIn(t.Context(), "", "plan", "--trace", path, "--token-ms", "1e-30"); code != 1 || !strings.Contains(errs, "--token-ms: have 1e-30, want a nanosecond") {
+		t.Errorf("have code %d, %s", code, errs)
 	}
 	plan("--disk-gbs", "5e-324")
 	plan("--upload-gbs", "1e-10")
