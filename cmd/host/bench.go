@@ -15,15 +15,15 @@ type benchCmd struct {
 	engineFlags
 	registryFlags
 	traceFlag
-	Budgets    []benchBudget `placeholder:"LIST" help:"GPU budgets to measure one after the other, as in 10%,25%,4GB,max. A percentage is of all experts, beside what else the model needs."`
-	Cache      string        `enum:"as-is,cold,warm,both" default:"${cache=as-is}" help:"Page cache while measuring: as-is (default), cold (dropped before every token), warm (the files are read through before), or both of these."`
-	Prompt     int           `default:"512" placeholder:"N" help:"Tokens of the prompt (default 512)."`
-	Decode     int           `default:"64" placeholder:"N" help:"Tokens to make after it (default 64)."`
-	Runs       int           `default:"3" placeholder:"N" help:"Runs after the first, which is told apart: it finds no expert on the GPU (default 3)."`
-	Profile    bool          `help:"Then run once more with each dispatch by itself, and show the GPU time of each kernel."`
-	CPUProfile string        `name:"cpuprofile" placeholder:"FILE" help:"Write a profile of the host's CPU time while it makes the tokens of the last run, for go tool pprof."`
-	Out        string        `placeholder:"FILE" help:"Write the JSON to this file, too."`
-	JSON       bool          `name:"json" help:"As JSON."`
+	Budgets    benchBudgets `placeholder:"LIST" help:"GPU budgets to measure one after the other, as in 10%,25%,4GB,max. A percentage is of all experts, beside what else the model needs."`
+	Cache      string       `enum:"as-is,cold,warm,both" default:"${cache=as-is}" help:"Page cache while measuring: as-is (default), cold (dropped before every token), warm (the files are read through before), or both of these."`
+	Prompt     int          `default:"512" placeholder:"N" help:"Tokens of the prompt (default 512)."`
+	Decode     int          `default:"64" placeholder:"N" help:"Tokens to make after it (default 64)."`
+	Runs       int          `default:"3" placeholder:"N" help:"Runs after the first, which is told apart: it finds no expert on the GPU (default 3)."`
+	Profile    bool         `help:"Then run once more with each dispatch by itself, and show the GPU time of each kernel."`
+	CPUProfile string       `name:"cpuprofile" placeholder:"FILE" help:"Write a profile of the host's CPU time while it makes the tokens of the last run, for go tool pprof."`
+	Out        string       `placeholder:"FILE" help:"Write the JSON to this file, too."`
+	JSON       bool         `name:"json" help:"As JSON."`
 }
 
 // Help is the command's long help.

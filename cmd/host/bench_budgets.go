@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/sluicehost/sluice/core/engine"
@@ -31,11 +30,26 @@ func (b *benchBudget) UnmarshalText(text []byte) error {
 		}
 		return nil
 	}
-	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	n, err := parseNumber(strings.TrimSpace(number))
 	if err != nil || !(n > 0 && n <= 100) {
 		return fmt.Errorf("have %q, want more than 0%% and at most 100%% of the experts", s)
 	}
 	*b = benchBudget{text: s, share: n / 100}
+	return nil
+}
+
+// benchBudgets is the value of --budgets; where the flag comes more often, of all of them.
+type benchBudgets []benchBudget
+
+// UnmarshalText reads budgets with commas between, at least one.
+func (l *benchBudgets) UnmarshalText(text []byte) error {
+	for part := range strings.SplitSeq(string(text), ",") {
+		var b benchBudget
+		if err := b.UnmarshalText([]byte(part)); err != nil {
+			return err
+		}
+		*l = append(*l, b)
+	}
 	return nil
 }
 

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-
-	"github.com/dustin/go-humanize"
 )
 
 // budget is the value of --gpu-budget.
@@ -24,7 +22,7 @@ func (b *budget) UnmarshalText(text []byte) error {
 	case "max":
 		*b = budget{max: true}
 	default:
-		n, err := humanize.ParseBytes(s)
+		n, err := parseSize(s)
 		if err != nil || n == 0 || n > maxBudget {
 			return fmt.Errorf("have %q, want auto, max, or a size such as 512MB, 4GB or 1.5GiB", s)
 		}

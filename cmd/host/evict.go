@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/sluicehost/sluice/core/stream"
@@ -28,9 +27,9 @@ func (e *eviction) UnmarshalText(text []byte) error {
 	case name == "lru" && !given:
 		return nil
 	case name == "freq" && given:
-		n, err := strconv.ParseFloat(half, 64)
+		n, err := parseNumber(half)
 		if err != nil || !(n > 0 && n <= maxHalf) {
-			return fmt.Errorf("have a half-life of %q tokens, want more than 0", half)
+			return fmt.Errorf("have a half-life of %q tokens, want a number of more than 0 such as 8", half)
 		}
 		e.half = n
 		return nil

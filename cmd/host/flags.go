@@ -58,11 +58,11 @@ const maxDepth = 1 << 16
 
 // UnmarshalText reads auto or a number of layers.
 func (d *depth) UnmarshalText(text []byte) error {
-	n, err := strconv.Atoi(string(text))
+	n, err := strconv.ParseUint(string(text), 10, 64)
 	switch {
 	case string(text) == "auto":
 		*d = 0
-	case err != nil || n < 0 || n > maxDepth:
+	case err != nil || n > maxDepth:
 		return fmt.Errorf("have %q, want auto or a number of layers", text)
 	case n == 0:
 		*d = -1

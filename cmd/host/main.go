@@ -92,14 +92,14 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 		}
 	}()
 	var c cli
-	parser := kong.Must(&c, kong.Name("host"), kong.Description(description), kong.Writers(out, errs), kong.WithHyphenPrefixedParameters(true),
-		kong.Exit(func(n int) { panic(exit(n)) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	parser := kong.Must(&c, append(strictNumbers(), kong.Name("host"), kong.Description(description), kong.Writers(out, errs), kong.WithHyphenPrefixedParameters(true),
+		kong.Exit(func(n int) { panic(exit(n)) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))...)
 	if len(args) > 0 && args[0] == "help" { // "help run" is "run --help"
 		args = append(slices.Clone(args[1:]), "--help")
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
-		complain(errs, fmt.Errorf("%w: see host --help", err))
+		complain(errs, fmt.Errorf("%w: see %s --help", err, helpOf(err)))
 		return 1
 	}
 	err = command.Run(&app{ctx: ctx, in: in, out: out, err: errs, log: c.logger(errs)})
@@ -112,6 +112,23 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 		return 1
 	}
 	return 0
+}
+
+// helpOf is the command whose help says more of an error of the command line: that which was read before it.
+func helpOf(err error) string {
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context != nil {
+		for n := parse.Context.Selected(); n != nil; n = n.Parent {
+			switch {
+			case n.Type != kong.CommandNode:
+			case n.DefaultCmd != nil: // whose flags these are
+				return n.DefaultCmd.FullPath()
+			default:
+				return n.FullPath()
+			}
+		}
+	}
+	return "host"
 }
 
 // complain prints an error. Names from files may be in it, so what a terminal would obey is

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/dustin/go-humanize"
-
 	"github.com/sluicehost/sluice/core/engine"
 	"github.com/sluicehost/sluice/core/ram"
 	"github.com/sluicehost/sluice/core/store"
@@ -36,7 +34,7 @@ type hostSize uint64
 
 // UnmarshalText reads 0 or a size such as 512MB, 4GB or 1.5GiB.
 func (s *hostSize) UnmarshalText(text []byte) error {
-	n, err := humanize.ParseBytes(string(text))
+	n, err := parseSize(string(text))
 	if err != nil || n > maxBudget {
 		return fmt.Errorf("have %q, want a size such as 512MB, 4GB or 1.5GiB, or 0", text)
 	}

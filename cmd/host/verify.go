@@ -9,7 +9,10 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/sluicehost/sluice/core/engine"
 	"github.com/sluicehost/sluice/core/tokenizer"
@@ -20,9 +23,22 @@ type verifyCmd struct {
 	engineFlags `set:"kv=f32"`
 	registryFlags
 	Refs      string   `required:"" placeholder:"FILE" help:"Golden cases: JSON, with the logits that it names in files beside it."`
-	Cases     []string `placeholder:"NAME" help:"Replay these cases only, joined by commas. Default: all."`
+	Cases     nameList `placeholder:"NAME" help:"Replay these cases only, joined by commas. Default: all."`
 	Tolerance float64  `default:"1e-3" placeholder:"X" help:"Largest difference of a logit that is none (default 1e-3); of values in a layer, times their root mean square where that is above 1."`
 	JSON      bool     `name:"json" help:"As JSON."`
+}
+
+// nameList is names with commas between; where its flag comes more often, of all of them.
+type nameList []string
+
+// UnmarshalText reads at least one name.
+func (l *nameList) UnmarshalText(text []byte) error {
+	names := kong.SplitEscaped(string(text), ',')
+	if len(names) == 0 || slices.Contains(names, "") {
+		return fmt.Errorf("have %q, want names with commas between", text)
+	}
+	*l = append(*l, names...)
+	return nil
 }
 
 // Help is the command's long help.
