@@ -23,3 +23,19 @@ func TestStats(t *testing.T) {
 		t.Errorf("have %+v, want time in each part", s)
 	}
 }
+
+// The pool's counters are summed up once a token: the next one begins where it ended, unless a prompt came between.
+func TestTallied(t *testing.T) {
+	dev, seed := gputest.Open(t), seedOf(t)
+	f, tokens := toyFile(t, seed), tokensOf(seed, 10)
+	m := load(t, dev, f, engine.Options{Chunk: 5, Budget: smallestBudget(load(t, dev, f, engine.Options{Chunk: 5}))})
+	s := session(t, m)
+	for _, n := range []int{1, 1, 5, 1, 1} {
+		if err := s.Feed(t.Context(), tokens[:n], 0, nil); err != nil {
+			t.Fatal(err)
+		}
+		if have, want := engine.Tallied(m), n == 1; have != want {
+			t.Errorf("after a step of %d tokens: have %v, want %v", n, have, want)
+		}
+	}
+}

@@ -35,7 +35,8 @@ type token struct {
 	missing   float64          // share of stages that stopped lately
 	ahead     *lookahead.Controller
 	counters  []stream.Counters // for ahead
-	tally     stream.Counters   // before the token
+	tally     stream.Counters   // of all layers, when tallied steps had run
+	tallied   int
 	next      prepared
 	guessed   []int // what stage guesser guessed: picks of the stages after it
 	guesser   int
@@ -98,8 +99,16 @@ func (t *token) spent(m *Model, took time.Duration, waited bool) {
 	})
 }
 
+// begin makes the tally that of now: it is where the step before was a token, too.
+func (t *token) begin(m *Model) {
+	if t.tallied != m.stats.Steps {
+		t.count(m)
+	}
+}
+
 // count sums up the pool's counters so far.
 func (t *token) count(m *Model) {
+	t.tallied = m.stats.Steps
 	t.counters = m.experts.pool.Counters(t.counters[:0])
 	t.tally = stream.Counters{}
 	for _, c := range t.counters {
