@@ -143,14 +143,28 @@ func (r *diskReport) advise(m modelFlags) {
 		out.Flags += " --direct on"
 		out.Why = append(out.Why, "direct reads are faster than the first ones by way of the page cache; where memory holds much of the file, leave --direct auto")
 	}
-	out.Why = append(out.Why, fmt.Sprintf("more than %d readers gain less than %.0f %%", row.Readers, 100*(1/enough-1)))
+	out.Why = append(out.Why, r.whyReaders(row))
 	r.Advice = out
+}
+
+// whyReaders says why a row's readers and not more or fewer, as far as it was measured.
+func (r *diskReport) whyReaders(row diskRow) string {
+	most := 0
+	for _, x := range r.Rows {
+		if x.Source == row.Source && x.Direct == row.Direct && x.Records > 0 {
+			most = max(most, x.Readers)
+		}
+	}
+	if row.Readers < most {
+		return fmt.Sprintf("more readers gain less than %.0f %%; up to %d were measured", 100*(1/enough-1), most)
+	}
+	return fmt.Sprintf("fewer readers give less than %.0f %% of it; more than %d were not measured", 100*enough, most)
 }
 
 // print writes a table.
 func (r *diskReport) print(out io.Writer) error {
 	w := &errWriter{w: out}
-	fmt.Fprintf(w, "%s: %s, %d records of at most %s\n\n", r.Model, size(uint64(r.File)), r.Records, size(r.Largest))
+	fmt.Fprintf(w, "%s: %s, %s of at most %s\n\n", r.Model, size(uint64(r.File)), plural(r.Records, "record"), size(r.Largest))
 	table(w, func(t io.Writer) {
 		fmt.Fprintln(t, "SOURCE\tMODE\tREADERS\tRATE\tRECORDS\tMEDIAN\tP95\tCACHED BEFORE")
 		for _, x := range r.Rows {

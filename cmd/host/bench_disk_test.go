@@ -26,15 +26,16 @@ func TestDiskAdvice(t *testing.T) {
 		flags modelFlags
 		rows  [][]diskRow
 		want  string // flags; empty is no advice
+		why   string
 	}{
-		"nothing":          {gguf, nil, ""},
-		"fewest readers":   {gguf, [][]diskRow{rows(fromGGUF, false, 50, 91, 100, 99), rows(likeStore, false, 90, 100)}, "--model m.gguf --readers 2"},
-		"direct is little": {gguf, [][]diskRow{rows(fromGGUF, false, 100), rows(fromGGUF, true, 100, 109)}, "--model m.gguf --readers 1"},
-		"direct is much":   {gguf, [][]diskRow{rows(fromGGUF, false, 100), rows(fromGGUF, true, 100, 150)}, "--model m.gguf --readers 2 --direct on"},
-		"a store pays":     {gguf, [][]diskRow{rows(fromGGUF, false, 100), rows(likeStore, false, 60, 120)}, "--store DIR --readers 2"},
-		"the store pays":   {packed, [][]diskRow{rows(fromStore, true, 200), rows(fromGGUF, false, 100)}, "--store s --readers 1 --direct on"},
-		"it does not":      {packed, [][]diskRow{rows(fromStore, true, 105), rows(fromGGUF, false, 100)}, "--model m.gguf --readers 1"},
-		"a store alone":    {modelFlags{Model: "dir"}, [][]diskRow{rows(fromStore, false, 5, 6, 7)}, "--store dir --readers 4"},
+		"nothing":          {gguf, nil, "", ""},
+		"fewest readers":   {gguf, [][]diskRow{rows(fromGGUF, false, 50, 91, 100, 99), rows(likeStore, false, 90, 100)}, "--model m.gguf --readers 2", "more readers gain less than 11 %; up to 8 were measured"},
+		"direct is little": {gguf, [][]diskRow{rows(fromGGUF, false, 100), rows(fromGGUF, true, 100, 109)}, "--model m.gguf --readers 1", ""},
+		"direct is much":   {gguf, [][]diskRow{rows(fromGGUF, false, 100), rows(fromGGUF, true, 100, 150)}, "--model m.gguf --readers 2 --direct on", ""},
+		"a store pays":     {gguf, [][]diskRow{rows(fromGGUF, false, 100), rows(likeStore, false, 60, 120)}, "--store DIR --readers 2", ""},
+		"the store pays":   {packed, [][]diskRow{rows(fromStore, true, 200), rows(fromGGUF, false, 100)}, "--store s --readers 1 --direct on", "fewer readers give less than 90 % of it; more than 1 were not measured"},
+		"it does not":      {packed, [][]diskRow{rows(fromStore, true, 105), rows(fromGGUF, false, 100)}, "--model m.gguf --readers 1", ""},
+		"a store alone":    {modelFlags{Model: "dir"}, [][]diskRow{rows(fromStore, false, 5, 6, 7)}, "--store dir --readers 4", "more than 4 were not measured"},
 	} {
 		r := diskReport{Rows: slices.Concat(x.rows...)}
 		r.advise(x.flags)
@@ -44,6 +45,9 @@ func TestDiskAdvice(t *testing.T) {
 		}
 		if have != x.want {
 			t.Errorf("%s: have %q, want %q", name, have, x.want)
+		}
+		if r.Advice != nil && !strings.Contains(strings.Join(r.Advice.Why, "\n"), x.why) {
+			t.Errorf("%s: have %q, want %q", name, r.Advice.Why, x.why)
 		}
 	}
 }

@@ -70,6 +70,7 @@ func (c *benchCmd) measureRow(a *app, s *benchSurvey, p benchPlan, x *benchCache
 			return err
 		}
 		row.Chunk, row.Runs, row.Stats = b.model.Chunk, runs, b.report()
+		row.Stats.Reading.Why = s.reading.why // not that it was set above
 		return nil
 	})
 	shown.done()

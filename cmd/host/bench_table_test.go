@@ -208,7 +208,7 @@ func TestBenchBudgets(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
 	out, trace := filepath.Join(dir, "out"), filepath.Join(dir, "trace")
-	cmd := runHost(t, "", "bench", "--model", tiny, "--budgets", "1%,25%", "--cache", "both", "--prompt", "12", "--chunk", "8", "--decode", "3", "--runs", "1", "--lookahead", "0", "--direct", "off", "--json",
+	cmd := runHost(t, "", "bench", "--model", tiny, "--budgets", "1%,25%", "--cache", "both", "--prompt", "12", "--chunk", "8", "--decode", "3", "--runs", "1", "--lookahead", "0", "--json",
 		"--out", out, "--trace", trace, "--cpuprofile", filepath.Join(dir, "cpu.pprof"))
 	var b benchTable
 	if err := json.Unmarshal([]byte(cmd.ok(t)), &b); err != nil {
@@ -234,6 +234,9 @@ func TestBenchBudgets(t *testing.T) {
 		}
 		if r.Limit.Bound <= 0 || r.Limit.Serial <= 0 || r.Limit.Serial > r.Limit.Bound || math.Abs(r.Efficient*r.Limit.Bound-r.Decode) > 1e-6 || (r.Cache == cacheCold) != (r.Runs[1].Dropping > 0) {
 			t.Errorf("have limit %+v, efficiency %v of %+v", r.Limit, r.Efficient, r)
+		}
+		if why := r.Stats.Reading.Why; why != b.Why || !strings.HasPrefix(why, "auto: ") {
+			t.Errorf("have read as %q, want the reason of the table, %q", why, b.Why)
 		}
 		if info, err := os.Stat(filepath.Join(dir, "cpu-"+r.Budget+"-"+r.Cache+".pprof")); err != nil || info.Size() == 0 {
 			t.Errorf("have profile %v, %v", info, err)
