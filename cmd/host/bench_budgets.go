@@ -108,9 +108,7 @@ func (c *benchCmd) plans(a *app, s *benchSurvey) (out []benchPlan, err error) {
 			return nil, fmt.Errorf("--budgets: %s: %w", b.text, err)
 		}
 		p.bytes = have.Total()
-		for _, k := range banks {
-			p.slots += k.Slots
-		}
+		p.slots = slotsOf(banks)
 		out = append(out, p)
 	}
 	return out, nil

@@ -22,6 +22,7 @@ type benchSurvey struct {
 	experts int // of a layer
 	fixed   uint64
 	whole   uint64 // bytes of the pool with every expert resident
+	most    int    // slots that any budget gives
 	largest uint64 // record
 	planned *engine.Planned
 	options engine.Options
@@ -64,11 +65,11 @@ func (c *benchCmd) survey(a *app) (_ *benchSurvey, err error) {
 	if s.largest == 0 || s.experts == 0 {
 		return nil, fail(errors.New("have no expert records, want some to stream"))
 	}
-	all, _, err := s.predict(0)
+	all, banks, err := s.predict(0)
 	if err != nil {
 		return nil, fail(err)
 	}
-	s.fixed, s.whole = all.Total()-all.Pool, max(all.Whole, all.Pool)
+	s.fixed, s.whole, s.most = all.Total()-all.Pool, max(all.Whole, all.Pool), slotsOf(banks)
 	if s.source, err = m.source(s.planned.Plan, s.planned.Weights, s.records); err != nil {
 		return nil, fail(err)
 	}
@@ -84,6 +85,23 @@ func (s *benchSurvey) predict(budget uint64) (engine.Budget, []stream.Bank, erro
 	o := s.options
 	o.Budget = budget
 	return s.planned.Predict(s.limits, o)
+}
+
+// slotsOf is how many slots banks have together.
+func slotsOf(banks []stream.Bank) (n int) {
+	for _, k := range banks {
+		n += k.Slots
+	}
+	return n
+}
+
+// capped says why no budget gives every expert a slot; empty where one does.
+func capped(most, experts int, binding uint64) string {
+	if most >= experts {
+		return ""
+	}
+	return fmt.Sprintf("at most %d of %s (%s) can have a slot, whatever the budget: a layer's slots lie in one buffer, of which the GPU binds %s at most",
+		most, plural(experts, "expert"), percentText(float64(most)/float64(experts)), size(binding))
 }
 
 // bytesOfAll is the size of all records.

@@ -76,6 +76,9 @@ func (c *benchCmd) fill(a *app, t *benchTable) (err error) {
 	if err := c.fits(s.planned); err != nil {
 		return err
 	}
+	if text := capped(s.most, t.Experts, s.limits.MaxStorageBinding); text != "" {
+		t.note("OF ALL: " + text)
+	}
 	if c.Cache != cacheAsIs && c.Cache != cacheCold && s.reading.direct {
 		t.note("experts are read past the page cache (" + s.reading.why + "), so they always come from the disk: no row is warm")
 	}

@@ -167,7 +167,7 @@ func (c *planCmd) plan(a *app, r *planReport) (*planner, error) {
 		r.Trace.Same = sum == r.Trace.sum
 	}
 	model := m.Plan.Model
-	r.File, r.Architecture, r.BudgetText = f.path, model.Architecture, text
+	r.File, r.Architecture, r.BudgetText, r.binding = f.path, model.Architecture, text, limits.MaxStorageBinding
 	r.Context, r.Chunk, r.Layers, r.MoELayers, r.Experts, r.TopK = m.Context, m.Chunk, int(model.Layers), len(m.Records), int(model.Experts), int(model.TopK)
 	_, _, small := p.predict(1)
 	if tooSmall := (*engine.BudgetError)(nil); budget > 0 && errors.As(small, &tooSmall) && budget < tooSmall.Want() {
@@ -232,7 +232,7 @@ func (r *planReport) trace(path string) (*simulate.Demand, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	h := t.Header
-	r.File, r.Architecture, r.BudgetText = path, h.Architecture, "max"
+	r.File, r.Architecture, r.BudgetText, r.binding = path, h.Architecture, "max", typicalGPU.MaxStorageBinding
 	r.MoELayers, r.Experts, r.TopK = len(h.Layers), h.Experts, h.TopK
 	r.Trace = &planTrace{File: path, Model: h.Model, Steps: len(t.Steps), Counted: d.Tokens, Guesses: d.Guesses(), Cut: t.Cut, Same: true, sum: h.Sum}
 	return d, nil

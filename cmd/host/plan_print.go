@@ -11,12 +11,15 @@ import (
 // print writes the plan as text.
 func (r *planReport) print(out io.Writer) error {
 	w := &errWriter{w: out}
-	fmt.Fprintf(w, "%s: %s, %d experts in each of %d layers, %d of them used\n", quoted(r.File), quoted(r.Architecture), r.Experts, r.MoELayers, r.TopK)
+	fmt.Fprintf(w, "%s: %s, %s in each of %s, %d of them used\n", quoted(r.File), quoted(r.Architecture), plural(r.Experts, "expert"), plural(r.MoELayers, "layer"), r.TopK)
 	if r.Device != "" {
 		r.printBudget(w)
 	}
 	if r.Trace != nil {
 		r.printCurve(w)
+	}
+	if text := capped(r.Most, r.Pool.Of, r.binding); text != "" {
+		fmt.Fprintf(w, "\n%s\n", text)
 	}
 	return w.err
 }
@@ -27,7 +30,7 @@ func (r *planReport) printBudget(w io.Writer) {
 		for _, k := range []gpu.Kind{gpu.Dense, gpu.KV, gpu.State, gpu.Scratch, gpu.Table, gpu.Staging, gpu.Pool} {
 			note := ""
 			if k == gpu.Pool && r.Fits {
-				note = fmt.Sprintf("%d slots for %d experts (%.1f %%) in %d bank(s)", r.Pool.Slots, r.Pool.Of, 100*r.Pool.Share, r.Pool.Banks)
+				note = fmt.Sprintf("%s for %s (%.1f %%) in %s", plural(r.Pool.Slots, "slot"), plural(r.Pool.Of, "expert"), 100*r.Pool.Share, plural(r.Pool.Banks, "bank"))
 			} else if k == gpu.Pool {
 				note = "no room"
 			}
@@ -35,7 +38,7 @@ func (r *planReport) printBudget(w io.Writer) {
 		}
 		fmt.Fprintf(t, "  total\t%s\t%s requested, the rest is rounding\n", size(r.Total), size(r.Requested))
 	})
-	fmt.Fprintf(w, "\nsmallest budget %s (--gpu-budget %d); everything resident from %s on\n", size(r.Smallest), r.Smallest, size(r.Largest))
+	fmt.Fprintf(w, "\nsmallest budget %s (--gpu-budget %d); %s resident from %s on\n", size(r.Smallest), r.Smallest, r.largestText(), size(r.Largest))
 	if !r.Fits {
 		fmt.Fprintf(w, "DOES NOT FIT in %s\n", size(r.Budget))
 	}
@@ -44,9 +47,17 @@ func (r *planReport) printBudget(w io.Writer) {
 	}
 }
 
+// largestText is what the largest budget holds.
+func (r *planReport) largestText() string {
+	if r.Most < r.Pool.Of {
+		return plural(r.Most, "expert")
+	}
+	return "everything"
+}
+
 func (r *planReport) printCurve(w io.Writer) {
 	t := r.Trace
-	fmt.Fprintf(w, "\ntrace %s of %s: %d steps, %d tokens count", quoted(t.File), quoted(t.Model), t.Steps, t.Counted)
+	fmt.Fprintf(w, "\ntrace %s of %s: %s, %s counted", quoted(t.File), quoted(t.Model), plural(t.Steps, "step"), plural(t.Counted, "token"))
 	if t.Cut {
 		fmt.Fprint(w, "; its run was cut short")
 	}
@@ -75,7 +86,7 @@ func (r *planReport) printCurve(w io.Writer) {
 		}
 	})
 	if known {
-		ahead := fmt.Sprintf("guesses up to %d layers ahead", t.Guesses)
+		ahead := fmt.Sprintf("guesses up to %s ahead", plural(t.Guesses, "layer"))
 		if t.Guesses == 0 {
 			ahead = "nothing read ahead, as the trace has no guesses"
 		}

@@ -32,6 +32,7 @@ type planReport struct {
 	Fits         bool                `json:"fits"`
 	Smallest     uint64              `json:"smallest_budget"`
 	Largest      uint64              `json:"largest_budget"` // that can be of use
+	Most         int                 `json:"most_slots"`     // that it gives; fewer than experts where bindings are too small
 	Bytes        map[gpu.Kind]uint64 `json:"bytes,omitempty"`
 	Total        uint64              `json:"total"`
 	Requested    uint64              `json:"requested"` // the total without what rounding up costs
@@ -42,7 +43,8 @@ type planReport struct {
 	Limits       simulate.Limits     `json:"limits"`
 	Curve        []planPoint         `json:"curve"`
 	readers      int
-	depth        int // of --lookahead, in the engine's terms
+	depth        int    // of --lookahead, in the engine's terms
+	binding      uint64 // bytes that the device binds at once
 }
 
 // planPool is the pool at a budget.
@@ -95,6 +97,7 @@ func (r *planReport) fill(p *planner, d *simulate.Demand, evict eviction) error 
 		r.Pool.Of += len(g.Layers) * g.Experts
 	}
 	r.Budget, r.Largest, r.Smallest = p.chosen, all.Total(), all.Total()
+	r.Most = slotsOf(banks)
 	least, _, err := p.predict(1)
 	if small := (*engine.BudgetError)(nil); errors.As(err, &small) {
 		r.Smallest = small.Want()
@@ -148,10 +151,7 @@ func demandGroups(p *planner, d *simulate.Demand) []stream.Group {
 }
 
 func (r *planReport) poolOf(b engine.Budget, banks []stream.Bank) planPool {
-	x := planPool{Bytes: b.Pool, Of: r.Pool.Of, Banks: len(banks)}
-	for _, k := range banks {
-		x.Slots += k.Slots
-	}
+	x := planPool{Bytes: b.Pool, Of: r.Pool.Of, Banks: len(banks), Slots: slotsOf(banks)}
 	x.Share = float64(x.Slots) / float64(max(x.Of, 1))
 	return x
 }

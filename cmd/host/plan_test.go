@@ -104,7 +104,7 @@ func TestPlanWithoutGPU(t *testing.T) {
 		return finish(t, cmd, "")
 	}
 	r := plan()
-	for _, want := range []string{"a typical GPU, as there is none here", "4.29 GB, the default without a GPU to ask", "192 slots for 192 experts (100.0 %) in 1 bank(s)", "smallest budget "} {
+	for _, want := range []string{"a typical GPU, as there is none here", "4.29 GB, the default without a GPU to ask", "192 slots for 192 experts (100.0 %) in 1 bank", "smallest budget "} {
 		if r.code != 0 || !strings.Contains(r.stdout, want) {
 			t.Errorf("have code %d, errors %s, no %q in\n%s", r.code, r.stderr, want, r.stdout)
 		}
@@ -127,7 +127,10 @@ func TestPlanWithoutGPU(t *testing.T) {
 }
 
 // toyTrace writes a trace of a model that is nowhere.
-func toyTrace(t *testing.T) string {
+func toyTrace(t *testing.T) string { return toyTraceOf(t, 1000) }
+
+// toyTraceOf writes one with records of so many bytes.
+func toyTraceOf(t *testing.T, record int64) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "toy.trace")
 	f, err := os.Create(path)
@@ -135,7 +138,7 @@ func toyTrace(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	h := &routing.Header{Model: "<toy>", Architecture: "toy", Experts: 8, TopK: 2, Layers: []routing.Layer{{Layer: 1, RecordBytes: 1000}, {Layer: 2, RecordBytes: 1000}}}
+	h := &routing.Header{Model: "<toy>", Architecture: "toy", Experts: 8, TopK: 2, Layers: []routing.Layer{{Layer: 1, RecordBytes: record}, {Layer: 2, RecordBytes: record}}}
 	w, err := routing.NewWriter(f, h)
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +158,7 @@ func toyTrace(t *testing.T) string {
 func TestPlanTraceAlone(t *testing.T) {
 	path, svg := toyTrace(t), filepath.Join(t.TempDir(), "svg")
 	code, out, errs := hostIn(t.Context(), "", "plan", "--trace", path, "--svg", svg)
-	for _, want := range []string{"toy, 8 experts in each of 2 layers, 2 of them used", "40 steps, 35 tokens count", "16 100.0 % 100.0 %", "for tokens per second give"} {
+	for _, want := range []string{"toy, 8 experts in each of 2 layers, 2 of them used", "40 steps, 35 tokens counted", "16 100.0 % 100.0 %", "for tokens per second give"} {
 		if code != 0 || !strings.Contains(oneSpace(out), want) {
 			t.Errorf("have code %d, errors %s, no %q in\n%s", code, errs, want, out)
 		}
@@ -183,6 +186,17 @@ func TestPlanTraceAlone(t *testing.T) {
 	}
 	if code, _, errs := hostIn(t.Context(), "", "plan", "--trace", tiny); code != 1 || !strings.Contains(errs, "no routing trace") {
 		t.Errorf("have code %d, %s", code, errs)
+	}
+}
+
+// TestPlanCapped: where a layer's experts exceed a binding, the plan says why no budget holds all.
+func TestPlanCapped(t *testing.T) {
+	const want = "at most 6 of 16 experts (37.5%) can have a slot, whatever the budget: a layer's slots lie in one buffer, of which the GPU binds 2.15 GB at most"
+	if code, out, errs := hostIn(t.Context(), "", "plan", "--trace", toyTraceOf(t, 700e6)); code != 0 || !strings.Contains(out, want) {
+		t.Errorf("have code %d, %s\n%s\nwant %s", code, errs, out, want)
+	}
+	if code, out, _ := hostIn(t.Context(), "", "plan", "--trace", toyTraceOf(t, 200e6)); code != 0 || strings.Contains(out, "at most") {
+		t.Errorf("have code %d, a cap in\n%s", code, out)
 	}
 }
 
