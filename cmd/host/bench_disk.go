@@ -170,7 +170,7 @@ func (b *diskBench) run(ctx context.Context) error {
 func (b *diskBench) measure(ctx context.Context, s diskSourceNamed, direct bool, n int) (diskRow, error) {
 	row := diskRow{Source: s.name, Direct: direct, Readers: n}
 	if now := time.Now(); !now.Before(b.shown.next) {
-		b.shown.show(now, fmt.Sprintf("measuring: %s, %s, %d readers", s.name, row.mode(), n))
+		b.shown.show(now, fmt.Sprintf("measuring: %s, %s, %s", s.name, row.mode(), plural(n, "reader")))
 	}
 	if left, err := s.PageCache().Uncache(); err != nil {
 		b.report.note(fmt.Sprintf("%s: can't drop it from the page cache: %v", s.name, err))

@@ -28,11 +28,11 @@ func (r *benchReport) print(out io.Writer) error {
 			fmt.Fprintf(t, "median\t%s\t%s\n", speed(r.Prompt, r.Warm.Prefill), speed(r.Decode, r.Warm.Decode))
 		}
 	})
-	fmt.Fprintf(w, "\n%d tokens of prompt in chunks of %d, %d made after it; loaded in %.1f s; %s; GPU %s (budget %s)\n",
-		r.Prompt, r.Chunk, r.Decode, r.Stats.Load, r.Stats.Device, size(r.Stats.GPU.Total.Actual), r.Stats.GPU.Budget)
+	fmt.Fprintf(w, "\n%s of prompt in chunks of %d, %d made after it; loaded in %.1f s; %s; GPU %s (budget %s)\n",
+		plural(r.Prompt, "token"), r.Chunk, r.Decode, r.Stats.Load, r.Stats.Device, size(r.Stats.GPU.Total.Actual), r.Stats.GPU.Budget)
 	if last := r.Runs[len(r.Runs)-1]; r.Decode > 0 {
 		n := uint64(r.Decode)
-		fmt.Fprintf(w, "%d allocations and %s for each token made in the last run, all of the process\n", last.Allocs/n, size(last.Bytes/n))
+		fmt.Fprintf(w, "%s and %s for each token made in the last run, all of the process\n", plural(last.Allocs/n, "allocation"), size(last.Bytes/n))
 	}
 	r.printKernels(w)
 	return w.err

@@ -60,7 +60,7 @@ func (c *benchCmd) begin(l *loaded) (*bench, error) {
 // fits refuses more tokens than the context holds.
 func (c *benchCmd) fits(m *engine.Planned) error {
 	if room := m.Context; c.Prompt > room || c.Decode > room-c.Prompt {
-		return fmt.Errorf("have %d tokens of prompt and %d to make, want at most the context's %d: %s", c.Prompt, c.Decode, room, fit(m, "fewer"))
+		return fmt.Errorf("have %s of prompt and %d to make, want at most the context's %d: %s", plural(c.Prompt, "token"), c.Decode, room, fit(m, "fewer"))
 	}
 	return nil
 }

@@ -24,8 +24,8 @@ func (r *benchRow) line() string {
 func (t *benchTable) print(out io.Writer) error {
 	w := &errWriter{w: out}
 	fmt.Fprintf(w, "%s, %s, on %s\n", t.Model, size(uint64(t.File)), t.Device)
-	fmt.Fprintf(w, "%d experts of at most %s, %s in all, and beside them %s of GPU memory\n", t.Experts, size(t.Largest), size(t.ExpertBytes), size(t.Fixed))
-	fmt.Fprintf(w, "%d tokens of prompt, %d made after it; %s\n\n", t.Prompt, t.Decode, t.runsText())
+	fmt.Fprintf(w, "%s of at most %s, %s in all, and beside them %s of GPU memory\n", plural(t.Experts, "expert"), size(t.Largest), size(t.ExpertBytes), size(t.Fixed))
+	fmt.Fprintf(w, "%s of prompt, %d made after it; %s\n\n", plural(t.Prompt, "token"), t.Decode, t.runsText())
 	any := slices.ContainsFunc(t.Rows, benchRow.measured)
 	if any {
 		t.printLimits(w)

@@ -43,7 +43,7 @@ func (c *chatCmd) Run(a *app) error {
 		return fmt.Errorf("--snapshots: have %d, want 0 to %d", c.Snapshots, maxSnapshots)
 	}
 	if c.Tokens < 1 {
-		return fmt.Errorf("-n: have %d tokens, want 1 or more", c.Tokens)
+		return fmt.Errorf("-n: have %s, want 1 or more", plural(c.Tokens, "token"))
 	}
 	params := sample.Params{Temp: c.Temp, TopK: c.TopK, Seed: rand.Uint64()}
 	if c.Seed != nil {

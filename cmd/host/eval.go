@@ -129,7 +129,7 @@ func (l *loaded) eval(ctx context.Context, in line, d *dump) (json.RawMessage, *
 		return q.ID, nil, err
 	}
 	if room := l.model.Context; len(ids) > room || greedy > room-len(ids) {
-		return q.ID, nil, fmt.Errorf("have %d tokens of prompt and %d greedy ones, want at most the context's %d: %s", len(ids), greedy, room, l.fit("fewer"))
+		return q.ID, nil, fmt.Errorf("have %s of prompt and %d greedy ones, want at most the context's %d: %s", plural(len(ids), "token"), greedy, room, l.fit("fewer"))
 	}
 	d.begin(q.ID)
 	out, err := l.answer(ctx, ids, greedy, top, last)

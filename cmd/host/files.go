@@ -20,7 +20,7 @@ func readLimited(path string, most int64) ([]byte, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("%s: have more than %d bytes, want at most as many", path, most)
+		err = fmt.Errorf("%s: have more than %s, want at most as many", path, plural(most, "byte"))
 	}
 	return data, err
 }

@@ -78,9 +78,9 @@ func (e engineFlags) check() error {
 	case e.Routing == "wait" && e.Lookahead > 0:
 		return fmt.Errorf("--lookahead: have %d with --routing wait, want none: guesses are made where routing is on the GPU", e.Lookahead)
 	case e.Ctx < 0:
-		return fmt.Errorf("--ctx: have %d tokens, want 1 or more, or 0 for the default", e.Ctx)
+		return fmt.Errorf("--ctx: have %s, want 1 or more, or 0 for the default", plural(e.Ctx, "token"))
 	case e.Chunk < 0:
-		return fmt.Errorf("--chunk: have %d tokens, want 1 or more, or 0 for the default", e.Chunk)
+		return fmt.Errorf("--chunk: have %s, want 1 or more, or 0 for the default", plural(e.Chunk, "token"))
 	}
 	return e.readingFlags.check()
 }

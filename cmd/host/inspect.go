@@ -172,8 +172,8 @@ func (x *inspection) place(a *app, f *gguf.File, r registryPath) {
 // print writes the inspection as text.
 func (x *inspection) print(out io.Writer) error {
 	w := &errWriter{w: out}
-	fmt.Fprintf(w, "%s: GGUF v%d, %s in %d part(s), architecture %s, %s parameters\n\n",
-		x.File, x.Version, size(uint64(x.Size)), len(x.Parts), quoted(x.Architecture), count(x.Parameters))
+	fmt.Fprintf(w, "%s: GGUF v%d, %s in %s, architecture %s, %s parameters\n\n",
+		x.File, x.Version, size(uint64(x.Size)), plural(len(x.Parts), "part"), quoted(x.Architecture), count(x.Parameters))
 	fmt.Fprintf(w, "metadata\n")
 	table(w, func(t io.Writer) {
 		for _, key := range x.Metadata.Keys() {
@@ -190,7 +190,7 @@ func (x *inspection) print(out io.Writer) error {
 	fmt.Fprintf(w, "\nsizes by kind\n")
 	table(w, func(t io.Writer) {
 		for _, s := range x.Kinds {
-			fmt.Fprintf(t, "  %s\t%d tensors\t%s\n", s.Name, s.Tensors, size(uint64(s.Bytes)))
+			fmt.Fprintf(t, "  %s\t%s\t%s\n", s.Name, plural(s.Tensors, "tensor"), size(uint64(s.Bytes)))
 		}
 	})
 	fmt.Fprintf(w, "\nsizes by type\n")
@@ -200,7 +200,7 @@ func (x *inspection) print(out io.Writer) error {
 			if !*s.Supported {
 				note = "NOT supported: has no GPU form"
 			}
-			fmt.Fprintf(t, "  %s\t%d tensors\t%s\t%s\n", s.Name, s.Tensors, size(uint64(s.Bytes)), note)
+			fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", s.Name, plural(s.Tensors, "tensor"), size(uint64(s.Bytes)), note)
 		}
 	})
 	fmt.Fprintf(w, "\n%s\n", x.runs())

@@ -32,11 +32,11 @@ func TestInspect(t *testing.T) {
 		t.Fatalf("have code %d, errors %q", code, errs)
 	}
 	for _, want := range []string{
-		"GGUF v3, 8.27 MB in 1 part(s), architecture lfm2moe, 13,623,872 parameters",
+		"GGUF v3, 8.27 MB in 1 part, architecture lfm2moe, 13,623,872 parameters",
 		"lfm2moe.block_count uint32 8",
 		"(4096 values)",
 		"blk.2.ffn_down_exps.weight Q4_0 [64 256 32] 295 kB experts",
-		"experts 18 tensors 5.31 MB", "embedding 1 tensors 860 kB",
+		"experts 18 tensors 5.31 MB", "embedding 1 tensor 860 kB",
 		"Q4_0 46 tensors 7.04 MB supported",
 		"plugin: none: registry: no registry.yaml found: looked at:",
 	} {
@@ -150,7 +150,7 @@ func TestInspectSplit(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs := hostIn(t.Context(), "", "inspect", parts[2])
-	if code != 0 || !strings.Contains(out, "in 3 part(s)") || !strings.Contains(out, "13,623,872 parameters") {
+	if code != 0 || !strings.Contains(out, "in 3 parts") || !strings.Contains(out, "13,623,872 parameters") {
 		t.Errorf("have code %d, errors %q\n%s", code, errs, out)
 	}
 	if err := os.Remove(parts[1]); err != nil {

@@ -76,7 +76,7 @@ func (a *app) eachLine(answer func(context.Context, line) (any, bool)) error {
 		switch {
 		case errors.Is(l.err, io.EOF):
 			if failed > 0 {
-				return fmt.Errorf("%d of %d lines failed: see their \"error\"", failed, total)
+				return fmt.Errorf("%d of %s failed: see their \"error\"", failed, plural(total, "line"))
 			}
 			return nil
 		case l.err != nil && !errors.Is(l.err, errLineTooLong):

@@ -87,7 +87,7 @@ func short(v any) string {
 	switch v := v.(type) {
 	case string:
 		if len(v) > shownText {
-			return fmt.Sprintf("%s... (%d bytes)", strconv.Quote(clip(v, shownText)), len(v))
+			return fmt.Sprintf("%s... (%s)", strconv.Quote(clip(v, shownText)), plural(len(v), "byte"))
 		}
 		return strconv.Quote(v)
 	case []string:
@@ -128,7 +128,7 @@ func shortList[T any](values []T) string {
 	if len(values) <= shownValues {
 		return "[" + strings.Join(parts, " ") + "]"
 	}
-	return fmt.Sprintf("[%s ...] (%d values)", strings.Join(parts, " "), len(values))
+	return fmt.Sprintf("[%s ...] (%s)", strings.Join(parts, " "), plural(len(values), "value"))
 }
 
 // typeName is the GGUF type of a value.

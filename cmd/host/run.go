@@ -43,7 +43,7 @@ func (c *runCmd) Run(a *app) error {
 		return errors.New("--system, --think, --hide-thinking and --template are for chats: they don't go with --raw")
 	}
 	if c.Tokens < 0 {
-		return fmt.Errorf("-n: have %d tokens, want 0 or more", c.Tokens)
+		return fmt.Errorf("-n: have %s, want 0 or more", plural(c.Tokens, "token"))
 	}
 	params := sample.Params{Temp: c.Temp, TopK: c.TopK, Seed: rand.Uint64()}
 	if c.Seed != nil {
@@ -168,7 +168,7 @@ func (g *generation) run(ctx context.Context, ids []int32) error {
 		return errors.New("the prompt is empty, and this model puts no BOS in front: want a prompt")
 	}
 	if room := g.model.Context; len(ids) > room {
-		return fmt.Errorf("the prompt has %d tokens, the context holds %d: %s", len(ids), room, g.fit("a shorter prompt"))
+		return fmt.Errorf("the prompt has %s, the context holds %d: %s", plural(len(ids), "token"), room, g.fit("a shorter prompt"))
 	}
 	g.begun, g.prompted = true, len(ids)
 	g.routes.decoding(false)
@@ -199,7 +199,7 @@ func (g *generation) run(ctx context.Context, ids []int32) error {
 	g.decode = time.Since(start)
 	switch {
 	case errors.Is(err, engine.ErrContextFull):
-		g.end, err = fmt.Sprintf("the context of %d tokens is full (--ctx)", g.model.Context), nil
+		g.end, err = fmt.Sprintf("the context of %s is full (--ctx)", plural(g.model.Context, "token")), nil
 	case ctx.Err() != nil:
 		g.end = "interrupted"
 	case err != nil:

@@ -15,9 +15,9 @@ import (
 // stats is the line that ends a run.
 func (g *generation) stats(p sample.Params) string {
 	parts := []string{
-		fmt.Sprintf("prompt %d tokens, %s", g.prompted, rate(g.prompted, g.prefill)),
+		fmt.Sprintf("prompt %s, %s", plural(g.prompted, "token"), rate(g.prompted, g.prefill)),
 		// The first token's logits are the prompt's last.
-		fmt.Sprintf("generated %d tokens, %s", g.made, rate(max(g.made-1, 0), g.decode)),
+		fmt.Sprintf("generated %s, %s", plural(g.made, "token"), rate(max(g.made-1, 0), g.decode)),
 		g.end,
 		g.experts(),
 		"read " + size(uint64(g.model.BytesRead())) + g.fromRAM(),
@@ -46,7 +46,7 @@ func (l *loaded) experts() string {
 	if asked == 0 {
 		return "no experts asked for"
 	}
-	return fmt.Sprintf("hit rate %.1f %% of %d experts", 100*float64(hits)/float64(asked), asked)
+	return fmt.Sprintf("hit rate %.1f %% of %s", 100*float64(hits)/float64(asked), plural(asked, "expert"))
 }
 
 // kinds is the memory in use, by kind, the largest first.

@@ -104,7 +104,7 @@ func (r *statsReport) print(out io.Writer) {
 		})
 		fmt.Fprintf(out, "  hit rate %.1f %%, guess recall %.1f %%\n", 100*t.HitRate, 100*t.Recall)
 	}
-	fmt.Fprintf(out, "\n%d slots, %d of %d experts resident; all tokens, prompts too:\n", r.Experts.Slots, r.Experts.Resident, r.Experts.All)
+	fmt.Fprintf(out, "\n%s, %d of %s resident; all tokens, prompts too:\n", plural(r.Experts.Slots, "slot"), r.Experts.Resident, plural(r.Experts.All, "expert"))
 	table(out, func(w io.Writer) {
 		fmt.Fprintln(w, "  LAYER\tHIT RATE\tHITS\tLATE\tMISSES\tEVICTED\tGUESSED\tUSEFUL\tWASTED\tRECALL")
 		row := func(name string, c countReport) {

@@ -171,7 +171,7 @@ func (c *storeVerifyCmd) Run(a *app) error {
 		}
 	}
 	if len(faults) > 0 {
-		return fmt.Errorf("%s: %d fault(s): ingest again with --force", dir, len(faults))
+		return fmt.Errorf("%s: %s: ingest again with --force", dir, plural(len(faults), "fault"))
 	}
 	_, err = fmt.Fprintf(a.out, "%s: all checksums are right\n", dir)
 	return err

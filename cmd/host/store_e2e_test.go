@@ -79,7 +79,7 @@ func TestStoreDamaged(t *testing.T) {
 			t.Errorf("have code %d, want %q and the file:\n%s", r.code, want, all)
 		}
 		r = runHost(t, "", "store", "verify", dir)
-		if r.code != 1 || !strings.Contains(r.stdout, want) || !strings.Contains(r.stderr, "fault(s)") {
+		if r.code != 1 || !strings.Contains(r.stdout, want) || !strings.Contains(r.stderr, " fault") {
 			t.Errorf("verify: have code %d, output:\n%s\n%s", r.code, r.stdout, r.stderr)
 		}
 	}

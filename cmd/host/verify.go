@@ -129,7 +129,7 @@ func (r *replay) all(ctx context.Context, refs *refs) (*verified, error) {
 	out.Tokenize = len(refs.Tokenize)
 	for _, c := range refs.Cases {
 		if want := len(c.Tokens) + max(0, len(c.Greedy)-1); want > r.model.Context {
-			return out, fmt.Errorf("case %s: have %d tokens, want at most the context's %d: %s", quoted(c.Name), want, r.model.Context, r.fit("other cases (--cases)"))
+			return out, fmt.Errorf("case %s: have %s, want at most the context's %d: %s", quoted(c.Name), plural(want, "token"), r.model.Context, r.fit("other cases (--cases)"))
 		}
 		agreed, err := r.run(ctx, c)
 		if errors.As(err, &out.Difference) {
@@ -178,7 +178,7 @@ func (v *verified) print(a *app, asJSON bool) error {
 		})
 	}
 	if v.Tokenize > 0 {
-		fmt.Fprintf(w, "%d texts give the same ids\n", v.Tokenize)
+		fmt.Fprintf(w, "%s tokenized to the same ids\n", plural(v.Tokenize, "text"))
 	}
 	return w.err
 }

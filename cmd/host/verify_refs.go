@@ -157,7 +157,7 @@ func (c *refCase) check() error {
 		return errors.New(`have nothing to compare, want "positions", "greedy", "layers", "logits_file" or "prompt_text"`)
 	}
 	if len(c.Steps) != 0 && len(c.Steps) != len(c.Greedy) {
-		return fmt.Errorf("have %d steps and %d greedy tokens, want as many", len(c.Steps), len(c.Greedy))
+		return fmt.Errorf("have %s and %s, want as many", plural(len(c.Steps), "step"), plural(len(c.Greedy), "greedy token"))
 	}
 	for i, p := range c.Positions {
 		if p.Pos < 0 || p.Pos >= len(c.Tokens) || i > 0 && p.Pos <= c.Positions[i-1].Pos {
@@ -210,7 +210,7 @@ func (c *refCase) about(m *program.Model, folder string) error {
 	}
 	for _, l := range c.Layers {
 		if l.Layer < 0 || l.Layer >= int(m.GetLayers()) || len(l.First8) > int(m.GetHidden()) {
-			return fmt.Errorf("the cases are of another model: have %d values of layer %d, this model has %d layers of %d", len(l.First8), l.Layer, m.GetLayers(), m.GetHidden())
+			return fmt.Errorf("the cases are of another model: have %s of layer %d, this model has %s of %d", plural(len(l.First8), "value"), l.Layer, plural(m.GetLayers(), "layer"), m.GetHidden())
 		}
 	}
 	if c.LogitsFile == "" {
@@ -228,7 +228,7 @@ func readLogits(path string, n int) ([]float32, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() != int64(4*n) {
-		return nil, fmt.Errorf("%s: have %v of %d bytes, want a file of %d: a logit per token of the vocabulary", path, info.Mode().Type(), info.Size(), 4*n)
+		return nil, fmt.Errorf("%s: have %v of %s, want a file of %d: a logit per token of the vocabulary", path, info.Mode().Type(), plural(info.Size(), "byte"), 4*n)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

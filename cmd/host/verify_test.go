@@ -213,7 +213,7 @@ func TestVerify(t *testing.T) {
 				r.fails(t, test.wants...)
 				return
 			}
-			if r.code != 0 || !strings.Contains(r.stdout, "5 texts give the same ids") || !strings.Contains(r.stdout, "4/4") {
+			if r.code != 0 || !strings.Contains(r.stdout, "5 texts tokenized to the same ids") || !strings.Contains(r.stdout, "4/4") {
 				t.Errorf("have code %d, output\n%s\nerrors %s", r.code, r.stdout, r.stderr)
 			}
 		})

@@ -75,7 +75,7 @@ func readWarm(path string) ([]stream.Key, error) {
 		return nil, err
 	}
 	if len(data) > maxWarm {
-		return nil, fmt.Errorf("have more than %d bytes", maxWarm)
+		return nil, fmt.Errorf("have more than %s", plural(maxWarm, "byte"))
 	}
 	var w warmFile
 	if err := json.Unmarshal(data, &w); err != nil {
