@@ -81,7 +81,10 @@ func (c *planCmd) Run(a *app) error {
 			return err
 		}
 	}
-	if err := r.fill(p, demand, c.Evict); err != nil {
+	shown := a.progress("simulating")
+	err = r.fill(a.ctx, p, demand, c.Evict, shown.budgets)
+	shown.done()
+	if err != nil {
 		return fmt.Errorf("%s: %w", r.File, err)
 	}
 	if c.SVG != "" {
@@ -98,6 +101,13 @@ func (c *planCmd) Run(a *app) error {
 		err = fmt.Errorf("the budget of %s is too small: want at least %s (--gpu-budget %d)", r.BudgetText, size(r.Smallest), r.Smallest)
 	}
 	return err
+}
+
+// budgets shows how many budgets of a curve are done.
+func (p *progress) budgets(done, of int) {
+	if now := time.Now(); !now.Before(p.next) {
+		p.show(now, fmt.Sprintf("%s: %d of %s", p.doing, done, plural(of, "budget")))
+	}
 }
 
 // planner predicts what a budget gives; 0 holds everything.

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -87,8 +89,9 @@ type planPoint struct {
 // curvePoints is how many budgets a curve has beside the smallest and the chosen one.
 const curvePoints = 20
 
-// fill computes all but what is known of model and device.
-func (r *planReport) fill(p *planner, d *simulate.Demand, evict eviction) error {
+// fill computes all but what is known of model and device, until ctx ends. Of a trace it tells how many budgets of the curve
+// are done, one call at a time.
+func (r *planReport) fill(ctx context.Context, p *planner, d *simulate.Demand, evict eviction, tell func(done, of int)) error {
 	all, banks, err := p.predict(0)
 	if err != nil {
 		return err
@@ -130,12 +133,26 @@ func (r *planReport) fill(p *planner, d *simulate.Demand, evict eviction) error 
 	}
 	slices.Sort(budgets)
 	budgets = slices.DeleteFunc(slices.Compact(budgets), func(b uint64) bool { return b < r.Smallest })
+	return r.fillCurve(ctx, budgets, tell, func(b uint64) (planPoint, error) { return r.point(p, d, b, evict) })
+}
+
+// fillCurve computes a point for each budget, on all CPUs.
+func (r *planReport) fillCurve(ctx context.Context, budgets []uint64, tell func(done, of int), point func(budget uint64) (planPoint, error)) error {
 	r.Curve = make([]planPoint, len(budgets))
-	var g errgroup.Group
+	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
+	var mu sync.Mutex
+	done := 0
 	for i, b := range budgets {
 		g.Go(func() (err error) {
-			r.Curve[i], err = r.point(p, d, b, evict)
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			r.Curve[i], err = point(b)
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+			tell(done, len(budgets))
 			return err
 		})
 	}

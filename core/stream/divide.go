@@ -54,7 +54,11 @@ func DivideWith(groups []Group, bankLimit, budget int64, takes func(bytes int64)
 			serves: len(g.Layers) * g.Experts, least: g.Used,
 			most: len(g.Layers) * min(g.Experts, g.perBank(bankLimit)),
 			cost: func(slots int) (sum int64) {
-				for _, b := range g.split(g.perBank(bankLimit), slots) {
+				perBank := g.perBank(bankLimit)
+				if n, held := g.banks(perBank, slots); n == 1 { // of a model's groups most; there may be thousands
+					return takes(int64(held) * g.RecordBytes)
+				}
+				for _, b := range g.split(perBank, slots) {
 					sum += takes(int64(b.Slots) * b.RecordBytes)
 				}
 				return sum
@@ -94,14 +98,19 @@ func (g Group) perBank(bankLimit int64) int {
 	return int(min(bankLimit/g.RecordBytes, maxExperts))
 }
 
-// split makes the group's banks for the given slots, at most perBank in each.
-func (g Group) split(perBank, slots int) []Bank {
-	n, held := 0, 0
+// banks is how many banks of at most perBank slots the group has for the given slots, and how many of these they hold.
+func (g Group) banks(perBank, slots int) (n, held int) {
 	for try := 1; try <= len(g.Layers) && try*g.Used <= slots && held < slots; try++ {
 		if h := min(slots, g.room(try, perBank)); h > held {
 			n, held = try, h
 		}
 	}
+	return n, held
+}
+
+// split makes the group's banks for the given slots, at most perBank in each.
+func (g Group) split(perBank, slots int) []Bank {
+	n, held := g.banks(perBank, slots)
 	banks, parts := make([]Bank, n), make([]part, n)
 	for i := range banks {
 		layers := g.Layers[i*len(g.Layers)/n : (i+1)*len(g.Layers)/n]

@@ -202,3 +202,21 @@ func TestDivideWith(t *testing.T) {
 		t.Errorf("have %v, want a budget of 768", err)
 	}
 }
+
+// TestDivideMany: of thousands of groups, as a trace may have, each is made banks of once, and not for each try of a division.
+func TestDivideMany(t *testing.T) {
+	const n = 4096
+	groups := make([]Group, n)
+	for i := range groups {
+		groups[i] = Group{Layers: layers(i, 1), Experts: 256, Used: 1, RecordBytes: 1000 + int64(i)}
+	}
+	all := testing.AllocsPerRun(1, func() {
+		banks, err := Divide(groups, 1<<30, 1<<29)
+		if err != nil || len(banks) != n {
+			t.Errorf("have %d banks, %v", len(banks), err)
+		}
+	})
+	if each := all / n; each > 20 {
+		t.Errorf("have %.1f allocations a group, want a few", each)
+	}
+}
