@@ -202,7 +202,7 @@ func (r *planReport) ahead(d *simulate.Demand) simulate.Ahead {
 	if r.depth != 0 {
 		return simulate.Fixed(max(r.depth, 0))
 	}
-	return lookahead.New(d.Guesses())
+	return lookahead.New(d.Guesses(), r.readers)
 }
 
 // suggest looks for what makes a model fit that does not: less context, smaller chunks, smaller KV caches.

@@ -22,7 +22,7 @@ func (m *Model) runToken(ctx context.Context, s *Session, step program.StepUnifo
 	}
 	start, stops := time.Now(), m.stats.Stops
 	t.begin(m)
-	defer func() { t.spent(m, time.Since(start), m.stats.Stops > stops) }()
+	defer func() { t.spent(m, time.Since(start), m.stats.Stops-stops) }()
 	at, next := 0, 0 // the next op, and the next stage whose routing is to run
 	for {
 		if err := t.write(m, step); err != nil {

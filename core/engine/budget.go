@@ -71,7 +71,7 @@ func (m *Model) budget(o Options) (Budget, []stream.Bank, error) {
 	}
 	if !o.Wait && !o.Profile && o.Trace == nil { // those look at each dispatch
 		var err error
-		if m.token, err = m.planToken(o.Lookahead); err != nil {
+		if m.token, err = m.planToken(o.Lookahead, o.Readers); err != nil {
 			return b, nil, err
 		}
 	}

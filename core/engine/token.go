@@ -62,7 +62,7 @@ const (
 )
 
 // planToken lists the ops; nil where a one-token step has a form that this can't run: experts in waves.
-func (m *Model) planToken(depth int) (*token, error) {
+func (m *Model) planToken(depth, readers int) (*token, error) {
 	t, flat := &token{missing: 1}, 0
 	for _, sec := range m.Program.Sections {
 		v := sec.Pick(1)
@@ -81,20 +81,20 @@ func (m *Model) planToken(depth int) (*token, error) {
 	case depth != 0:
 		t.ahead = lookahead.Fixed(max(depth, 0))
 	default:
-		t.ahead = lookahead.New(t.guesses)
+		t.ahead = lookahead.New(t.guesses, readers)
 	}
 	t.grids = 1 + len(t.stages)*t.perStage(m)
 	t.bytes = make([]byte, 4*(t.grids+3*len(t.ops)))
 	return t, nil
 }
 
-// spent tells the controller what a token cost, of which some layers waited or none.
-func (t *token) spent(m *Model, took time.Duration, waited bool) {
+// spent tells the controller what a token cost, of which so many layers waited.
+func (t *token) spent(m *Model, took time.Duration, waits int) {
 	was := t.tally
 	t.count(m)
 	c := &t.tally
 	t.ahead.Token(lookahead.Token{
-		Took: took, Waited: waited, Needed: int(c.Misses + c.Useful - was.Misses - was.Useful), Guessed: int(c.Guessed - was.Guessed),
+		Took: took, Waits: waits, Pieces: int(c.Pieces - was.Pieces), Needed: int(c.Misses + c.Useful - was.Misses - was.Useful), Guessed: int(c.Guessed - was.Guessed),
 		Useful: int(c.Useful - was.Useful), Harmed: int(c.Harmed - was.Harmed),
 	})
 }
@@ -113,6 +113,7 @@ func (t *token) count(m *Model) {
 	t.tally = stream.Counters{}
 	for _, c := range t.counters {
 		t.tally.Misses += c.Misses
+		t.tally.Pieces += c.Pieces
 		t.tally.Guessed += c.Guessed
 		t.tally.Useful += c.Useful
 		t.tally.Harmed += c.Harmed

@@ -34,6 +34,7 @@ const (
 type Controller struct {
 	depth   int // for the next token
 	deepest int // 0 where the depth is fixed
+	readers int // that read pieces of records at once
 
 	best      int     // the depth in use
 	trial     int     // the depth on trial, or -1
@@ -88,9 +89,9 @@ func (r *recents) mean() float64 {
 	return sum / recent
 }
 
-// New chooses among 0 to deepest.
-func New(deepest int) *Controller {
-	c := &Controller{deepest: deepest, trial: -1, direction: 1, step: 1, holds: firstHold / 2}
+// New chooses among 0 to deepest, for so many readers.
+func New(deepest, readers int) *Controller {
+	c := &Controller{deepest: deepest, readers: readers, trial: -1, direction: 1, step: 1, holds: firstHold / 2}
 	if deepest > 0 {
 		c.best = min(start, deepest)
 		c.depth, c.hold = c.best, look
@@ -110,7 +111,7 @@ func (c *Controller) Token(t Token) {
 	if c.deepest == 0 {
 		return
 	}
-	if !t.Waited {
+	if t.Waits == 0 {
 		if c.calm++; c.calm >= calmAfter {
 			c.depth = 0
 			return
@@ -237,9 +238,12 @@ func (c *Controller) again() {
 	if c.hold > 0 {
 		c.holds = firstHold / 2
 	}
-	c.direction = 1
-	c.rejected, c.step = 0, 1
-	if first && c.pricing.mostly() {
+	c.rejected, c.step, c.direction = 0, 1, 1
+	switch {
+	case !first:
+	case c.pricing.busy(c.readers):
+		c.direction = -1
+	case c.pricing.mostly():
 		c.step = 2
 	}
 	c.next()

@@ -26,7 +26,7 @@ func (w *world) token(depth int) Token {
 	ms := 10 + w.wait[depth]*float64(needed+harmed)
 	useful := needed * min(depth, 1)
 	return Token{
-		Took: time.Duration(ms * (1 + 0.1*w.rng.NormFloat64()) * float64(time.Millisecond)), Waited: true,
+		Took: time.Duration(ms * (1 + 0.1*w.rng.NormFloat64()) * float64(time.Millisecond)), Waits: 1,
 		Needed: needed + harmed, Guessed: useful + int(wrong), Useful: useful, Harmed: harmed,
 	}
 }
@@ -65,7 +65,7 @@ func TestController(t *testing.T) {
 				best, at = mean, depth
 			}
 		}
-		c := New(len(w.wait) - 1)
+		c := New(len(w.wait)-1, 4)
 		if mean := w.spend(c, 0, 400); mean > best/near {
 			t.Errorf("%s: have %.1f ms a token, want at most 5 %% above %.1f at depth %d; now at %d", name, 1e3*mean, 1e3*best, at, c.Depth())
 		}
@@ -75,7 +75,7 @@ func TestController(t *testing.T) {
 // A change of habits is noticed.
 func TestControllerFollows(t *testing.T) {
 	w := world{wait: []float64{3, 2, 1.5, 1.2, 1}, wrong: make([]float64, 5)}
-	c := New(4)
+	c := New(4, 4)
 	w.spend(c, 0, 500)
 	w.wait = []float64{1, 2, 3, 4, 5}
 	w.spend(c, 0, 300)
@@ -87,7 +87,7 @@ func TestControllerFollows(t *testing.T) {
 // While nothing waits nothing is guessed; then it goes on where it was.
 func TestControllerCalm(t *testing.T) {
 	w := world{rng: rand.New(rand.NewPCG(1, 2)), wait: []float64{3, 2, 1.5, 1.2}, wrong: make([]float64, 4)}
-	c := New(3)
+	c := New(3, 4)
 	for range 60 {
 		c.Token(w.token(c.Depth()))
 	}
@@ -103,12 +103,25 @@ func TestControllerCalm(t *testing.T) {
 	}
 }
 
+// What is tried first is no depth at all where the records that layers wait for keep the readers busy, and a deeper one else.
+func TestControllerTriesFirst(t *testing.T) {
+	for _, c := range []struct{ pieces, want int }{{4, 0}, {3, 0}, {2, 3}, {1, 3}} {
+		ctl := New(8, 4)
+		for i := 0; ctl.Depth() == start && i < 20; i++ {
+			ctl.Token(Token{Took: time.Second, Waits: 3, Pieces: 3 * c.pieces, Needed: 9, Guessed: 9, Useful: 8})
+		}
+		if ctl.Depth() != c.want {
+			t.Errorf("%d pieces a wait for 4 readers: have depth %d on trial, want %d", c.pieces, ctl.Depth(), c.want)
+		}
+	}
+}
+
 // A fixed depth stays, and so does one without any to choose from.
 func TestFixed(t *testing.T) {
-	for _, c := range []*Controller{Fixed(3), New(0), {}} {
+	for _, c := range []*Controller{Fixed(3), New(0, 4), {}} {
 		before := c.Depth()
 		for range 100 {
-			c.Token(Token{Took: time.Second, Waited: true, Needed: 9})
+			c.Token(Token{Took: time.Second, Waits: 1, Needed: 9})
 		}
 		if c.Depth() != before {
 			t.Errorf("have depth %d, want %d", c.Depth(), before)
@@ -122,10 +135,10 @@ func TestControllerBounds(t *testing.T) {
 	t.Logf("seed %#x", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for deepest := range 9 {
-		c := New(deepest)
+		c := New(deepest, 4)
 		for range 2000 {
 			c.Token(Token{
-				Took: time.Duration(rng.Int64N(int64(time.Second))), Waited: rng.IntN(20) > 0,
+				Took: time.Duration(rng.Int64N(int64(time.Second))), Waits: rng.IntN(20),
 				Needed: rng.IntN(3) * rng.IntN(50), Guessed: rng.IntN(100), Useful: rng.IntN(50), Harmed: rng.IntN(5),
 			})
 			if d := c.Depth(); d < 0 || d > deepest {
@@ -136,8 +149,8 @@ func TestControllerBounds(t *testing.T) {
 }
 
 func TestControllerAllocatesNothing(t *testing.T) {
-	c := New(4)
-	if n := testing.AllocsPerRun(100, func() { c.Token(Token{Took: time.Millisecond, Waited: true, Needed: 3}) }); n != 0 {
+	c := New(4, 4)
+	if n := testing.AllocsPerRun(100, func() { c.Token(Token{Took: time.Millisecond, Waits: 1, Needed: 3}) }); n != 0 {
 		t.Errorf("have %v allocations a token, want none", n)
 	}
 }

@@ -46,7 +46,7 @@ func (d *Demand) Decode(banks []stream.Bank, policy func(keys int) stream.Policy
 		x.depth = ahead.Depth()
 		from, was := x.pool.now, run
 		x.token(step)
-		ahead.Token(run.token(was, x.pool.now-from))
+		ahead.Token(run.token(was, x.pool.now-from, m.Parts))
 		run.Depths = append(run.Depths, x.depth)
 		if step[0].counted {
 			run.Tokens++
@@ -56,10 +56,10 @@ func (d *Demand) Decode(banks []stream.Bank, policy func(keys int) stream.Policy
 	return run.since(before, x.pool.now-begun)
 }
 
-// token is what happened after another state, in so many seconds, as a controller is told it.
-func (r Run) token(b Run, seconds float64) lookahead.Token {
+// token is what happened after another state, in so many seconds, as a controller is told it; a record is read in so many parts.
+func (r Run) token(b Run, seconds float64, parts int) lookahead.Token {
 	return lookahead.Token{
-		Took: time.Duration(seconds * 1e9), Waited: r.Stops > b.Stops,
+		Took: time.Duration(seconds * 1e9), Waits: int(r.Stops - b.Stops), Pieces: parts * int(r.Misses+r.Late-b.Misses-b.Late),
 		Needed: int(r.Misses + r.Useful - b.Misses - b.Useful), Harmed: int(r.Harmed - b.Harmed),
 		Guessed: int(r.Guessed - b.Guessed), Useful: int(r.Useful - b.Useful),
 	}

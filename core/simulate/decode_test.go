@@ -195,7 +195,7 @@ func compete(t *testing.T, tr *routing.Trace, slots, ratio float64, m Machine) (
 	for depth := range d.Guesses() + 1 {
 		c.rates = append(c.rates, d.Decode(b, policy, m, Fixed(depth)).Rate)
 	}
-	c.auto = d.Decode(b, policy, m, lookahead.New(d.Guesses()))
+	c.auto = d.Decode(b, policy, m, lookahead.New(d.Guesses(), m.Readers))
 	return c
 }
 

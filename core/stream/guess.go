@@ -113,6 +113,7 @@ func (p *Pool) wanted(b *bank, id int, c *Counters) {
 		return
 	}
 	l.guess = false
+	c.Pieces += int64(l.pieces) // none yet where it has not begun
 	if !l.keep {
 		c.Useful++
 	}

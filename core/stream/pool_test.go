@@ -92,7 +92,7 @@ func TestEnsureOrderAndDuplicates(t *testing.T) {
 		pins.Release()
 		pins.Release() // harmless
 	}
-	have, want := total(p.Counters(nil)), Counters{Hits: 4, Misses: 3, Loads: 3, Bytes: 30}
+	have, want := total(p.Counters(nil)), Counters{Hits: 4, Misses: 3, Loads: 3, Bytes: 30, Pieces: 3}
 	if have != want {
 		t.Errorf("have %+v\nwant %+v", have, want)
 	}
@@ -131,8 +131,8 @@ func TestEvictsLeastRecentlyUsed(t *testing.T) {
 	use(t, p, 2, 2)
 	use(t, p, 2, 0, 1, 2)
 	want := []Counters{
-		{Layer: 2, Hits: 4, Misses: 3, Loads: 3, Bytes: 30},
-		{Layer: 3, Misses: 1, Evictions: 1, Loads: 1, Bytes: 10},
+		{Layer: 2, Hits: 4, Misses: 3, Loads: 3, Bytes: 30, Pieces: 3},
+		{Layer: 3, Misses: 1, Evictions: 1, Loads: 1, Bytes: 10, Pieces: 1},
 	}
 	if have := p.Counters(nil); !slices.Equal(have, want) {
 		t.Errorf("have %+v\nwant %+v", have, want)
@@ -174,7 +174,7 @@ func TestFailedReadFreesItsSlot(t *testing.T) {
 	}
 	w.before = nil
 	use(t, p, 2, 0, 5) // a second try reads again
-	if have, want := total(p.Counters(nil)), (Counters{Hits: 2, Misses: 3, Loads: 2, Failed: 1, Bytes: 20}); have != want {
+	if have, want := total(p.Counters(nil)), (Counters{Hits: 2, Misses: 3, Loads: 2, Failed: 1, Bytes: 20, Pieces: 3}); have != want {
 		t.Errorf("have %+v\nwant %+v", have, want)
 	}
 }

@@ -133,6 +133,9 @@ func (p *Pool) begin(l *load) bool {
 		return false
 	}
 	l.transfer, l.pieces, l.left = t, max(pieces, 1), max(pieces, 1)
+	if !l.guess {
+		p.counters[l.bank.counters+l.id/l.bank.experts].Pieces += int64(l.pieces)
+	}
 	if l.pieces > 1 {
 		p.open = append(p.open, l)
 		p.wake(l.pieces - 1)

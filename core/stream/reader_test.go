@@ -24,6 +24,9 @@ func TestPieces(t *testing.T) {
 		if took := time.Since(begin); took != 8*time.Second {
 			t.Errorf("4 times 6 pieces of 1 s with 3 readers took %v, want 8 s", took)
 		}
+		if n := total(p.Counters(nil)).Pieces; n != 5*6 {
+			t.Errorf("have %d pieces of what was waited for, want %d", n, 5*6)
+		}
 		checkQuiet(t, p)
 	})
 }
@@ -67,6 +70,15 @@ func TestPiecesGiveWay(t *testing.T) {
 		time.Sleep(time.Minute)
 		if have := w.loaded(); !slices.Equal(have, []int{0, 5, 1}) {
 			t.Errorf("have loads %v, want 0, 5 and 1", have)
+		}
+		if n := total(p.Counters(nil)).Pieces; n != 4 {
+			t.Errorf("have %d pieces of what was waited for, want 4", n)
+		}
+		p.Guess(2, []int{2}, 0)
+		time.Sleep(time.Second / 2)
+		use(t, p, 2, 2) // it is begun
+		if n := total(p.Counters(nil)).Pieces; n != 8 {
+			t.Errorf("have %d pieces of what was waited for, want 8", n)
 		}
 		checkQuiet(t, p)
 	})

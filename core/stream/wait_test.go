@@ -145,7 +145,7 @@ func TestCancelDropsQueuedLoads(t *testing.T) {
 		if want := []Key{{2, 0}, {2, 2}}; !slices.Equal(w.log, want) {
 			t.Errorf("loads %v, want %v", w.log, want)
 		}
-		if have, want := total(p.Counters(nil)), (Counters{Late: 1, Misses: 3, Loads: 2, Failed: 1, Bytes: 20}); have != want {
+		if have, want := total(p.Counters(nil)), (Counters{Late: 1, Misses: 3, Loads: 2, Failed: 1, Bytes: 20, Pieces: 2}); have != want {
 			t.Errorf("have %+v\nwant %+v", have, want)
 		}
 		checkQuiet(t, p)

@@ -41,6 +41,7 @@ type Counters struct {
 	Loads     int64 // that succeeded
 	Failed    int64 // loads that did not, or that nobody waited for any more
 	Bytes     int64 // filled by Loads
+	Pieces    int64 // of the records that calls waited for: what could be read at once
 	Filled    int64 // loads that Fill started
 	Guessed   int64 // loads that Guess started
 	Useful    int64 // of them, asked for before they were evicted; some of those late

@@ -246,6 +246,7 @@ func total(cs []Counters) (sum Counters) {
 		sum.Loads += c.Loads
 		sum.Failed += c.Failed
 		sum.Bytes += c.Bytes
+		sum.Pieces += c.Pieces
 		sum.Filled += c.Filled
 		sum.Guessed += c.Guessed
 		sum.Useful += c.Useful
