@@ -1,9 +1,11 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/sluicehost/sluice/core/engine"
 	"github.com/sluicehost/sluice/core/gguf"
@@ -51,6 +53,46 @@ func TestWavesChangeNothing(t *testing.T) {
 	}
 	if small.Stats().Waves == 0 {
 		t.Error("no chunk needed a second wave of experts: the test shows nothing")
+	}
+}
+
+// slow is a source that takes its time for each record.
+type slow struct{ store.Source }
+
+func (s slow) Pieces(int, int) int { return 1 }
+
+func (s slow) ReadPiece(ctx context.Context, layer, expert, piece, of int, dst []byte) error {
+	time.Sleep(20 * time.Millisecond)
+	return s.Source.ReadPiece(ctx, layer, expert, piece, of, dst)
+}
+
+// A chunk computes with the experts that are there while the others are read, and gives the same bits.
+func TestWavesAsTheyCome(t *testing.T) {
+	dev, seed := gputest.Open(t), seedOf(t)
+	f, tokens := toyFile(t, seed), tokensOf(seed, 16)
+	whole := load(t, dev, f, engine.Options{Chunk: 16})
+	feed(t, session(t, whole), tokens)
+	before := whole.Stats().Waves
+	want := feed(t, session(t, whole), tokens)
+	if n := whole.Stats().Waves - before; n != 0 {
+		t.Errorf("have %d more waves with all experts resident, want none", n)
+	}
+	cold, err := engine.Load(context.Background(), dev, store.Header(f), planner{}, func(p *program.Plan, w []*program.Placed, r []*program.PlacedRecord) (store.Source, error) {
+		src, err := opener(f)(p, w, r)
+		return slow{src}, err
+	}, engine.Options{Chunk: 16, Readers: 1, KVF32: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cold.Close()
+	s := session(t, cold)
+	got := feed(t, s, tokens)
+	s.Close()
+	if !equalRows(got, want) {
+		t.Error("experts computed as they come give other logits than all at once")
+	}
+	if n := cold.Stats().Waves; n < 1 {
+		t.Errorf("have %d more waves in two layers of six slow experts, want one or more", n)
 	}
 }
 

@@ -27,6 +27,8 @@ type runner struct {
 	tiles    tiling
 	held     stream.Pins // of the experts that the next submit reads
 	holding  bool
+	wave     []int // experts of the wave that is recorded
+	coming   []int // indices of those whose records are on their way
 	step     [stepBytes]byte
 	outs     [4 * maxOuts]byte
 }
@@ -159,7 +161,7 @@ func (m *Model) runSection(ctx context.Context, s *Session, sec *program.Section
 	}
 	switch {
 	case sec.Kind == program.Kind_EXPERTS && v.Tiled():
-		return m.runWaves(ctx, s, int(sec.Layer), v, flat, step)
+		return m.runWaves(ctx, expertsSection{m, s, int(sec.Layer), v, flat, step})
 	case sec.Kind == program.Kind_EXPERTS:
 		if err := m.ensure(ctx, int(sec.Layer), m.runner.asked, nothing); err != nil {
 			return err
@@ -245,15 +247,29 @@ func (m *Model) wait(ctx context.Context, r *gpu.Readback) ([]byte, error) {
 // ensure makes experts of a layer resident and pins them until the next submit. It calls meanwhile once their reads are
 // under way.
 func (m *Model) ensure(ctx context.Context, layer int, experts []int, meanwhile func()) error {
-	start := time.Now()
-	pins, err := m.experts.pool.EnsureWith(ctx, layer, experts, meanwhile)
-	m.stats.DiskWait += time.Since(start)
+	pins, err := m.request(ctx, layer, experts)
 	if err != nil {
 		return err
 	}
 	m.runner.held, m.runner.holding = pins, true
-	return nil
+	meanwhile()
+	return m.await(ctx, pins, 0)
 }
+
+// request pins experts of a layer and begins to read those that are missing. It waits only for slots.
+func (m *Model) request(ctx context.Context, layer int, experts []int) (stream.Pins, error) {
+	defer m.waiting(time.Now())
+	return m.experts.pool.Request(ctx, layer, experts)
+}
+
+// await waits for what was requested, but for rest of it.
+func (m *Model) await(ctx context.Context, pins stream.Pins, rest int) error {
+	defer m.waiting(time.Now())
+	return pins.Wait(ctx, rest)
+}
+
+// waiting books the time since start.
+func (m *Model) waiting(start time.Time) { m.stats.DiskWait += time.Since(start) }
 
 func nothing() {}
 

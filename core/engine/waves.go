@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
+	"github.com/sluicehost/sluice/core/stream"
 	"github.com/sluicehost/sluice/sdk/program"
 )
 
@@ -51,41 +53,127 @@ func (t *tiling) cut(wave []int, rows int) int {
 	return len(t.tiles) / tileBytes
 }
 
-// runWaves runs a layer's tiled experts section: as many experts at once as the bank has slots.
-func (m *Model) runWaves(ctx context.Context, s *Session, layer int, v *program.Variant, flat int, step program.StepUniform) error {
+// shares is in how many parts a chunk computes what it waited for: the more, the less is left to compute when the last record
+// is there, but for a submit each, and small grids.
+const (
+	shares     = 4
+	leastShare = 2 // records
+)
+
+// expertsSection is a layer's tiled experts section and what runs it.
+type expertsSection struct {
+	m     *Model
+	s     *Session
+	layer int
+	v     *program.Variant
+	flat  int // the variant's number among all
+	step  program.StepUniform
+}
+
+// runWaves runs a layer's tiled experts section in waves, each of the experts that are there: while records are read, the GPU
+// computes with those that came before.
+func (m *Model) runWaves(ctx context.Context, x expertsSection) error {
 	r := &m.runner
 	r.tiles.sort(r.asked, int(m.Plan.Model.Experts))
 	if err := m.device.Write(m.tables.pairs, 0, r.tiles.pairs); err != nil {
 		return err
 	}
-	slots := m.experts.slots[m.experts.bank[layer]]
-	if len(r.tiles.experts) > slots {
-		slots = max(1, slots/2) // the other half is for the next wave, which is read meanwhile
+	slots := m.experts.slots[m.experts.bank[x.layer]]
+	if len(r.tiles.experts) <= slots {
+		return x.asTheyCome(ctx, r.tiles.experts)
 	}
+	slots = max(1, slots/2) // the other half is for the next wave, which is read meanwhile
 	for rest := r.tiles.experts; len(rest) > 0; {
 		wave := rest[:min(slots, len(rest))]
 		if rest = rest[len(wave):]; r.holding { // an earlier wave reads the tables that this one rewrites
-			if err := m.submit(); err != nil {
+			if err := x.submit(); err != nil {
 				return err
 			}
-			m.stats.Waves++
 		}
-		ahead := func() { m.experts.pool.Guess(layer, rest, 0) } // the next wave's are read while this one computes
-		if err := m.ensure(ctx, layer, wave, ahead); err != nil {
+		ahead := func() { m.experts.pool.Guess(x.layer, rest, 0) } // the next wave's are read while this one computes
+		if err := m.ensure(ctx, x.layer, wave, ahead); err != nil {
 			return err
 		}
-		step.G = uint32(r.tiles.cut(wave, int(m.Program.TileRows)))
-		if err := m.device.Write(m.tables.tiles, 0, r.tiles.tiles); err != nil {
-			return err
-		}
-		if err := m.writeStep(step); err != nil {
-			return err
-		}
-		if err := m.record(ctx, s, v, flat, step); err != nil {
+		if err := x.record(ctx, wave); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// asTheyCome runs experts that the bank has slots for: first those that are there, then the others as they come.
+func (x expertsSection) asTheyCome(ctx context.Context, experts []int) error {
+	pins, err := x.m.request(ctx, x.layer, experts)
+	if err != nil {
+		return err
+	}
+	if err := x.waves(ctx, pins, experts); err != nil {
+		pins.Release()
+		return err
+	}
+	x.m.runner.held, x.m.runner.holding = pins, true
+	return nil
+}
+
+// waves runs requested experts, all but the last wave of them submitted.
+func (x expertsSection) waves(ctx context.Context, pins stream.Pins, experts []int) error {
+	m, r := x.m, &x.m.runner
+	if m.trace != nil || m.profile != nil { // which look at each dispatch: as few as there can be
+		if err := m.await(ctx, pins, 0); err != nil {
+			return err
+		}
+	}
+	r.wave, r.coming = r.wave[:0], r.coming[:0]
+	for i := range experts {
+		r.coming = append(r.coming, i)
+	}
+	r.arrived(pins, experts)
+	share := max(leastShare, (len(r.coming)+shares-1)/shares)
+	for {
+		if len(r.wave) > 0 {
+			if err := x.record(ctx, r.wave); err != nil || len(r.coming) == 0 {
+				return err
+			}
+			if err := x.submit(); err != nil {
+				return err
+			}
+		}
+		if err := m.await(ctx, pins, max(0, len(r.coming)-share)); err != nil {
+			return err
+		}
+		r.wave = r.wave[:0]
+		r.arrived(pins, experts)
+	}
+}
+
+// arrived moves experts whose records are there from those that are coming to the wave.
+func (r *runner) arrived(pins stream.Pins, experts []int) {
+	r.coming = slices.DeleteFunc(r.coming, func(i int) bool {
+		there := pins.There(i)
+		if there {
+			r.wave = append(r.wave, experts[i])
+		}
+		return there
+	})
+}
+
+// submit sends a wave, of several.
+func (x expertsSection) submit() error {
+	x.m.stats.Waves++
+	return x.m.submit()
+}
+
+// record records the section for the experts of one wave.
+func (x expertsSection) record(ctx context.Context, wave []int) error {
+	m, tiles := x.m, &x.m.runner.tiles
+	x.step.G = uint32(tiles.cut(wave, int(m.Program.TileRows)))
+	if err := m.device.Write(m.tables.tiles, 0, tiles.tiles); err != nil {
+		return err
+	}
+	if err := m.writeStep(x.step); err != nil {
+		return err
+	}
+	return m.record(ctx, x.s, x.v, x.flat, x.step)
 }
 
 // checkPicks refuses expert ids that no layer has: what a router gives that computed NaNs.

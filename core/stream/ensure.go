@@ -20,7 +20,8 @@ type pinSet struct {
 	ids     []int         // negative where the load failed, which has taken its pins back
 	loads   []*load       // nil where the record is there
 	pending int           // loads that have not ended
-	ready   chan struct{} // gets a value when pending becomes 0, or err is set
+	rest    int           // of them, as many as Wait does not wait for
+	ready   chan struct{} // gets a value when pending is down to rest, or err is set
 	err     error         // of the first load that failed
 	use     uint64
 }
@@ -60,11 +61,15 @@ func (p Pins) Release() {
 // (the error names layer and expert and wraps the loader's). Then nothing stays
 // pinned. It allocates nothing when all are resident.
 func (p *Pool) Ensure(ctx context.Context, layer int, experts []int) (Pins, error) {
-	return p.EnsureWith(ctx, layer, experts, func() {})
+	pins, err := p.Request(ctx, layer, experts)
+	if err == nil {
+		err = pins.Wait(ctx, 0)
+	}
+	return pins, err
 }
 
-// EnsureWith is Ensure that calls meanwhile when all loads are queued, before it waits for them.
-func (p *Pool) EnsureWith(ctx context.Context, layer int, experts []int, meanwhile func()) (Pins, error) {
+// Request is Ensure that returns when all loads are queued: [Pins.Wait] waits for them.
+func (p *Pool) Request(ctx context.Context, layer int, experts []int) (Pins, error) {
 	at, err := p.find(layer, experts)
 	if err != nil {
 		return Pins{}, err
@@ -76,14 +81,32 @@ func (p *Pool) EnsureWith(ctx context.Context, layer int, experts []int, meanwhi
 	if err != nil {
 		return Pins{}, fmt.Errorf("stream: layer %d: %w", layer, err)
 	}
-	meanwhile()
-	if err := p.wait(ctx, set); err != nil {
-		p.mu.Lock()
-		p.drop(set)
-		p.mu.Unlock()
-		return Pins{}, err
-	}
 	return Pins{pool: p, set: set, use: set.use}, nil
+}
+
+// Wait waits until all records that were requested are there but for rest of them. Where one could not be loaded, or the
+// context ends, it releases the pins and says why; it may wait for less the next time.
+func (p Pins) Wait(ctx context.Context, rest int) error {
+	if p.set == nil {
+		return nil
+	}
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	if p.set.use != p.use {
+		return nil
+	}
+	err := p.pool.wait(ctx, p.set, rest)
+	if err != nil {
+		p.pool.drop(p.set)
+	}
+	return err
+}
+
+// There reports whether the record of the i-th expert requested is there, which then stays so until Release.
+func (p Pins) There(i int) bool {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	return p.set.use == p.use && p.set.ids[i] >= 0 && p.set.loads[i] == nil
 }
 
 // Used books experts that a token used without an Ensure, because all were resident when it looked: as hits, and as uses
@@ -240,11 +263,10 @@ func (p *Pool) waitSlot(ctx context.Context, b *bank) error {
 	}
 }
 
-// wait returns when all records are there, or why one is not.
-func (p *Pool) wait(ctx context.Context, s *pinSet) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for s.pending > 0 && s.err == nil {
+// wait returns when all records are there but for rest, or why one is not. The lock is open meanwhile.
+func (p *Pool) wait(ctx context.Context, s *pinSet, rest int) error {
+	s.rest = rest
+	for s.pending > rest && s.err == nil {
 		p.mu.Unlock()
 		select {
 		case <-s.ready:
@@ -273,7 +295,7 @@ func (s *pinSet) ended(l *load, err error) {
 	if s.err == nil {
 		s.err = err
 	}
-	if s.pending == 0 || s.err != nil {
+	if s.pending <= s.rest || s.err != nil {
 		select {
 		case s.ready <- struct{}{}:
 		default:
@@ -307,7 +329,7 @@ func (p *Pool) drop(set *pinSet) {
 		}
 	}
 	clear(set.loads)
-	set.pending, set.err = 0, nil
+	set.pending, set.rest, set.err = 0, 0, nil
 	select {
 	case <-set.ready:
 	default:
