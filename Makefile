@@ -72,7 +72,7 @@ bench: vulkan cache ## Run the benchmarks that match BENCH (.)
 TRACES := .cache/traces
 
 .PHONY: lookahead
-lookahead: ## Print how --lookahead auto does beside every fixed depth, simulated on the published shapes' traces (an hour on 2 cores)
+lookahead: ## Print how --lookahead auto does beside every fixed depth, simulated on the published shapes' traces (a quarter of an hour on 2 cores)
 	mkdir -p $(TRACES)
 	for x in lfm2moe/24b-a2b gemma4/26b-a4b qwen35moe/35b-a3b bailingmoe3/flash; do \
 		$(GO) run ./tools/synthgguf --arch $${x%/*} --shape $${x#*/} --trace-tokens 400 --trace-out $(TRACES)/$${x%/*}.trace --force || exit; done
