@@ -1,6 +1,9 @@
 package synth
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // gemma4: sliding-window attention with a full layer now and then; a dense branch beside the experts; norms after every
 // branch.
@@ -33,13 +36,7 @@ var gemma4 = arch{
 	},
 	build: func(b *builder) {
 		b.table("token_embd.weight", b.unit())
-		// A quarter of a full layer's pairs turn; the others' angles are divided by what leaves none.
-		b.vector("rope_freqs.weight", func(_ *stream, i int) float64 {
-			if i < b.s.HeadDim/8 {
-				return 1
-			}
-			return 1e30
-		}, b.s.HeadDim/2)
+		b.gemmaRopes()
 		for i := range b.s.Layers {
 			b.layer(i)
 			b.gemmaLayer(i)
@@ -47,6 +44,20 @@ var gemma4 = arch{
 		b.layer(-1)
 		b.finalNorm("output_norm.weight", b.unit())
 	},
+}
+
+// gemmaRopes are the divisors of full layers' angles: a quarter of the pairs turn, and the others' are divided by what leaves
+// no turn. Without a full layer nothing uses them, and llama.cpp refuses a file that has tensors to spare.
+func (b *builder) gemmaRopes() {
+	if !slices.Contains(perBlock(b, b.s.full), true) {
+		return
+	}
+	b.vector("rope_freqs.weight", func(_ *stream, i int) float64 {
+		if i < b.s.HeadDim/8 {
+			return 1
+		}
+		return 1e30
+	}, b.s.HeadDim/2)
 }
 
 // gemmaHeads is the head size and the number of KV heads of layer i.

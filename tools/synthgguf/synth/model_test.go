@@ -237,6 +237,16 @@ func TestFewerLayers(t *testing.T) {
 	}
 }
 
+// Without a full layer a file has no divisors of its angles, which llama.cpp would refuse as one tensor too many.
+func TestGemmaRopes(t *testing.T) {
+	for layers, want := range map[int]bool{5: false, 6: true} {
+		m, _ := parsed(t, Options{Arch: "gemma4", Shape: "26b-a4b", Type: "q4_0", Layers: layers})
+		if have := slices.ContainsFunc(m.Tensors, func(x Tensor) bool { return x.Name == "rope_freqs.weight" }); have != want {
+			t.Errorf("%d layers: have rope_freqs.weight %t, want %t", layers, have, want)
+		}
+	}
+}
+
 func TestOptionErrors(t *testing.T) {
 	good := Options{Arch: "lfm2moe", Shape: "tiny", Type: "q4_0"}
 	for want, change := range map[string]func(*Options){
