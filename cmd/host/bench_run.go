@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/core/engine"
 )
 
-// benchSeed makes the prompt.
+// benchSeed makes the prompt. tools/llamabench makes the same one.
 const benchSeed = 1
 
 // benchRun is one run; times are in seconds.
