@@ -301,6 +301,8 @@ func TestRunEnds(t *testing.T) {
 	}
 	runHost(t, "", "run", "--model", tiny, "--raw", "--prompt", "In the beginning", "--ctx", "3").
 		fails(t, "the prompt has 4 tokens, the context holds 3")
+	runHost(t, strings.Repeat("a", 1<<20), "run", "--model", tiny, "--raw").
+		fails(t, "the prompt has 1048576 bytes, so at least ", " tokens, the context holds 4096: give a shorter prompt")
 	runHost(t, "", "run", "--model", tiny, "--raw", "--prompt", "x", "--ctx", "4097").
 		fails(t, "have 4097 tokens, want at most the file's context_length 4096")
 }

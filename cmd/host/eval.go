@@ -120,7 +120,7 @@ func (l *loaded) eval(ctx context.Context, in line, d *dump) (json.RawMessage, *
 		_ = json.Unmarshal(in.text, &only) // no id, then
 		return only.ID, nil, err
 	}
-	ids, err := l.promptOf(&q)
+	ids, err := l.promptOf(ctx, &q)
 	if err != nil {
 		return q.ID, nil, err
 	}
@@ -137,16 +137,19 @@ func (l *loaded) eval(ctx context.Context, in line, d *dump) (json.RawMessage, *
 }
 
 // promptOf is the prompt's ids.
-func (l *loaded) promptOf(q *evalLine) ([]int32, error) {
+func (l *loaded) promptOf(ctx context.Context, q *evalLine) ([]int32, error) {
 	ids := []int32(q.Tokens)
 	switch {
 	case q.Prompt != nil && q.Tokens != nil:
 		return nil, errors.New(`have "tokens" and "prompt", want one of them`)
 	case q.Prompt != nil:
-		ids = l.tok.Encode(*q.Prompt, tokenizer.Options{
+		var err error
+		if ids, err = l.encode(ctx, *q.Prompt, tokenizer.Options{
 			ParseSpecial: q.ParseSpecial == nil || *q.ParseSpecial,
 			AddSpecial:   q.AddSpecial == nil || *q.AddSpecial,
-		})
+		}); err != nil {
+			return nil, err
+		}
 	case q.Tokens == nil:
 		return nil, errors.New(`have neither "tokens" nor "prompt", want one of them`)
 	case q.ParseSpecial != nil || q.AddSpecial != nil:

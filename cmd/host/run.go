@@ -90,7 +90,7 @@ func (c *runCmd) Run(a *app) error {
 func (c *runCmd) begin(a *app, l *loaded, g *generation, prompt string) ([]int32, error) {
 	if c.Raw {
 		g.answer = &rawAnswer{a.out, l.tok.Stream(false)}
-		return l.tok.Encode(prompt, tokenizer.Options{AddSpecial: true, ParseSpecial: true}), nil
+		return l.encode(a.ctx, prompt, tokenizer.Options{AddSpecial: true, ParseSpecial: true})
 	}
 	f, err := c.format(l)
 	if err != nil {
@@ -107,6 +107,14 @@ func (c *runCmd) begin(a *app, l *loaded, g *generation, prompt string) ([]int32
 	}
 	g.answer = c.chatFlags.answer(a, f, p)
 	return p.IDs, nil
+}
+
+// encode gives the ids of a prompt. It refuses at once one that has more bytes than the context can hold.
+func (l *loaded) encode(ctx context.Context, prompt string, o tokenizer.Options) ([]int32, error) {
+	if least, room := l.tok.Least(len(prompt)), l.model.Context; least > room {
+		return nil, fmt.Errorf("the prompt has %s, so at least %s, the context holds %d: %s", plural(len(prompt), "byte"), plural(least, "token"), room, l.fit("a shorter prompt"))
+	}
+	return l.tok.EncodeContext(ctx, prompt, o)
 }
 
 // prompt is the text to continue.

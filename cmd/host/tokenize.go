@@ -44,8 +44,8 @@ func (c *tokenizeCmd) Run(a *app) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.path, err)
 	}
-	return a.eachLine(func(_ context.Context, l line) (any, bool) {
-		out, err := c.answer(t, l)
+	return a.eachLine(func(ctx context.Context, l line) (any, bool) {
+		out, err := c.answer(ctx, t, l)
 		if err != nil {
 			return map[string]string{"error": err.Error()}, true
 		}
@@ -53,7 +53,7 @@ func (c *tokenizeCmd) Run(a *app) error {
 	})
 }
 
-func (c *tokenizeCmd) answer(t *tokenizer.Tokenizer, l line) (any, error) {
+func (c *tokenizeCmd) answer(ctx context.Context, t *tokenizer.Tokenizer, l line) (any, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
@@ -73,7 +73,10 @@ func (c *tokenizeCmd) answer(t *tokenizer.Tokenizer, l line) (any, error) {
 	if in.Text == nil {
 		return nil, errors.New(`have no "text", want a string`)
 	}
-	ids := t.Encode(*in.Text, tokenizer.Options{ParseSpecial: in.ParseSpecial == nil || *in.ParseSpecial})
+	ids, err := t.EncodeContext(ctx, *in.Text, tokenizer.Options{ParseSpecial: in.ParseSpecial == nil || *in.ParseSpecial})
+	if err != nil {
+		return nil, err
+	}
 	return map[string][]int32{"ids": append([]int32{}, ids...)}, nil
 }
 

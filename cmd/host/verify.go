@@ -123,8 +123,10 @@ func (r *replay) all(ctx context.Context, refs *refs) (*verified, error) {
 	if err := refs.about(r.model.Plan.Model); err != nil {
 		return out, err
 	}
-	if err := r.texts(refs.Tokenize); errors.As(err, &out.Difference) {
+	if err := r.texts(ctx, refs.Tokenize); errors.As(err, &out.Difference) {
 		return out, nil
+	} else if err != nil {
+		return out, err
 	}
 	out.Tokenize = len(refs.Tokenize)
 	for _, c := range refs.Cases {
@@ -144,9 +146,12 @@ func (r *replay) all(ctx context.Context, refs *refs) (*verified, error) {
 }
 
 // texts compares the tokenizer's ids.
-func (r *replay) texts(all []refText) error {
+func (r *replay) texts(ctx context.Context, all []refText) error {
 	for i, t := range all {
-		have := r.tok.Encode(t.Text, tokenizer.Options{ParseSpecial: t.ParseSpecial})
+		have, err := r.tok.EncodeContext(ctx, t.Text, tokenizer.Options{ParseSpecial: t.ParseSpecial})
+		if err != nil {
+			return err
+		}
 		if fmt.Sprint(have) != fmt.Sprint([]int32(t.IDs)) {
 			return &difference{Case: "tokenize", At: fmt.Sprintf("text %d", i), What: fmt.Sprintf("ids of %.80q", t.Text), Have: have, Want: []int32(t.IDs)}
 		}

@@ -73,7 +73,7 @@ func (b *blockResults) trace() *engine.Trace {
 // run replays a case. A difference comes back as *difference.
 func (r *replay) run(ctx context.Context, c *refCase) (agreement, error) {
 	r.at, r.agreed = c, agreement{Case: c.Name, Tokens: len(c.Tokens)}
-	if err := r.text(c); err != nil {
+	if err := r.text(ctx, c); err != nil {
 		return r.agreed, err
 	}
 	if err := r.session.Reset(); err != nil {
@@ -104,11 +104,14 @@ func (r *replay) differBy(at, what string, have, want, tolerance float64) error 
 }
 
 // text compares the prompt's ids.
-func (r *replay) text(c *refCase) error {
+func (r *replay) text(ctx context.Context, c *refCase) error {
 	if c.Prompt == nil {
 		return nil
 	}
-	ids := r.tok.Encode(*c.Prompt, tokenizer.Options{AddSpecial: c.AddSpecial, ParseSpecial: c.ParseSpecial})
+	ids, err := r.tok.EncodeContext(ctx, *c.Prompt, tokenizer.Options{AddSpecial: c.AddSpecial, ParseSpecial: c.ParseSpecial})
+	if err != nil {
+		return err
+	}
 	if !slices.Equal(ids, []int32(c.Tokens)) {
 		return r.differ("prompt", "ids of the text", ids, c.Tokens, 0)
 	}

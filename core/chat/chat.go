@@ -133,7 +133,10 @@ func (f *Format) Render(ctx context.Context, request []byte) (Prompt, error) {
 	for i, p := range pieces {
 		parts[i] = tokenizer.Part{Text: p.Text, Plain: p.Message}
 	}
-	ids := f.tok.EncodeParts(parts)
+	ids, err := f.tok.EncodePartsContext(ctx, parts)
+	if err != nil {
+		return Prompt{}, err
+	}
 	// Most templates begin with bos_token, some leave it to the tokenizer.
 	if bos, _ := f.tok.BOS(); f.tok.AddBOS() && (len(ids) == 0 || ids[0] != bos) {
 		ids = append([]int32{bos}, ids...)

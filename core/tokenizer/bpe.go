@@ -88,6 +88,7 @@ const gone int32 = math.MinInt32
 // merger merges pre-tokens; its buffers serve one after the other.
 type merger struct {
 	*merges
+	until
 	allowed func(id int32) bool // nil: all
 	symbols []symbol
 	queue   heap
@@ -110,10 +111,10 @@ func (m *merger) merge() {
 	}
 	s[len(s)-1].next = none
 	m.queue = m.queue[:0]
-	for i := range s {
+	for i := 0; i < len(s) && !m.over(); i++ {
 		m.rankAt(int32(i))
 	}
-	for len(m.queue) > 0 {
+	for len(m.queue) > 0 && !m.over() {
 		rank, i := m.queue.pop()
 		left := &s[i]
 		if left.rank != rank || left.id == gone {

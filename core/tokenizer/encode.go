@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -46,9 +47,9 @@ type encoder struct {
 	scratch []byte
 }
 
-func newEncoder(t *Tokenizer, plain bool) *encoder {
+func newEncoder(ctx context.Context, t *Tokenizer, plain bool) *encoder {
 	e := &encoder{Tokenizer: t, plain: plain}
-	e.merger.merges = &t.merges
+	e.merger.merges, e.until.ctx = &t.merges, ctx
 	if plain {
 		e.allowed = t.isSpelling
 	}
@@ -68,14 +69,32 @@ func (t *Tokenizer) isSpelling(id int32) bool {
 	return true
 }
 
-// text appends the ids of a text, pre-token by pre-token.
+// text appends the ids of a text, pre-token by pre-token, until the context ends: then those that it appends are any.
 func (e *encoder) text(dst []int32, s string) []int32 {
-	for s != "" {
+	for s != "" && !e.over() {
 		n := e.rules.split(s)
 		dst = e.pretoken(dst, s[:n])
 		s = s[n:]
 	}
 	return dst
+}
+
+// fragments appends the ids of a text in fragments.
+func (e *encoder) fragments(dst []int32, parts []fragment) ([]int32, error) {
+	for _, f := range parts {
+		if f.id != none {
+			dst = append(dst, f.id)
+			continue
+		}
+		dst = e.text(dst, f.text)
+	}
+	if e.err == nil {
+		e.err = e.ctx.Err()
+	}
+	if e.err != nil {
+		return nil, e.err
+	}
+	return dst, nil
 }
 
 func (e *encoder) pretoken(dst []int32, s string) []int32 {
@@ -86,15 +105,21 @@ func (e *encoder) pretoken(dst []int32, s string) []int32 {
 	}
 	e.symbols = e.symbols[:0]
 	if e.rules.byteLevel {
-		for i := range len(s) {
+		for i := 0; i < len(s) && !e.over(); i++ {
 			e.push(e.atom(e.atoms.byByte[s[i]], rune(s[i])))
 		}
 	} else {
 		for _, r := range s {
+			if e.over() {
+				break
+			}
 			e.push(e.atom(e.character(r), r))
 		}
 	}
 	e.merge()
+	if e.err != nil {
+		return dst
+	}
 	for _, sym := range e.symbols {
 		switch {
 		case sym.id == gone:

@@ -130,7 +130,7 @@ func TestLongSpecials(t *testing.T) {
 	if have, most := len(m.nodes), known+1; have > most {
 		t.Errorf("have %d nodes, want at most %d", have, most)
 	}
-	got := m.partition("."+head+"c>"+head+"b>"+head+"d"+head[:known], true)
+	got := m.partition(&until{ctx: t.Context()}, "."+head+"c>"+head+"b>"+head+"d"+head[:known], true)
 	n := len(head)
 	want := []fragment{
 		{".", 0, none}, {"", 1, 1}, {"", n + 3, 0}, {"", 2*n + 5, 2}, {"d", 3*n + 5, none}, {"", 3*n + 6, 4}, {head[known-1 : known], 3*n + 5 + known, none},
@@ -254,7 +254,7 @@ func TestQueueLength(t *testing.T) {
 	tok := newTest(t, testVocabulary(t, "gemma4", "", 250))
 	rnd := random(t)
 	for range 200 {
-		e := newEncoder(tok, false)
+		e := newEncoder(t.Context(), tok, false)
 		text := strings.ReplaceAll(randomText(rnd, 200), "\n", "")
 		if text == "" {
 			continue

@@ -36,6 +36,9 @@ func FuzzNew(f *testing.F) {
 		}
 		for _, o := range []Options{{}, {AddSpecial: true, ParseSpecial: true}, {Plain: true}} {
 			ids := tok.Encode(text, o)
+			if least := tok.Least(len(text)); len(ids) < least {
+				t.Fatalf("Encode(%q): have %d tokens, want at least %d", text, len(ids), least)
+			}
 			for _, id := range ids {
 				if !tok.has(id) {
 					t.Fatalf("Encode(%q): have token %d of %d", text, id, tok.VocabSize())

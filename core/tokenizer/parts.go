@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -19,6 +20,12 @@ type Part struct {
 // merged across their borders, so that where there are no special tokens in
 // Plain parts the ids are those of Encode with ParseSpecial.
 func (t *Tokenizer) EncodeParts(parts []Part) []int32 {
+	ids, _ := t.EncodePartsContext(context.Background(), parts) // which never ends
+	return ids
+}
+
+// EncodePartsContext is EncodeParts until ctx ends; then it soon gives ctx's error.
+func (t *Tokenizer) EncodePartsContext(ctx context.Context, parts []Part) ([]int32, error) {
 	var b strings.Builder
 	var plain []span // in order, apart from one another
 	for _, p := range parts {
@@ -40,21 +47,13 @@ func (t *Tokenizer) EncodeParts(parts []Part) []int32 {
 		i, _ := slices.BinarySearchFunc(plain, from, func(s span, at int) int { return s.to - 1 - at })
 		return i == len(plain) || plain[i].from >= to
 	}
-	e := newEncoder(t, true)
-	var out []int32
-	for _, f := range t.marked.cutAt(b.String(), func(s *special) func(from, to int) bool {
+	e := newEncoder(ctx, t, true)
+	return e.fragments(nil, t.marked.cutAt(&e.until, b.String(), func(s *special) func(from, to int) bool {
 		if t.isSpelling(s.id) {
 			return anywhere
 		}
 		return trusted
-	}) {
-		if f.id != none {
-			out = append(out, f.id)
-			continue
-		}
-		out = e.text(out, f.text)
-	}
-	return out
+	}))
 }
 
 // span is a range of bytes of a text.

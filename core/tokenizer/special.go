@@ -120,14 +120,14 @@ func (m *matcher) step(n int32, b byte) int32 {
 
 // occurring gives the indices of the specials whose first bytes are somewhere
 // in the text, in the order of the search.
-func (m *matcher) occurring(text string) []int32 {
+func (m *matcher) occurring(u *until, text string) []int32 {
 	if len(m.specials) == 0 {
 		return nil
 	}
 	var found []int32
 	seen := make(map[int32]bool)
 	state := int32(0)
-	for i := range len(text) {
+	for i := 0; i < len(text) && !u.over(); i++ {
 		state = m.step(state, text[i])
 		// Behind a hit that was seen before are only others that were.
 		for n := m.nodes[state].hit; n != 0 && !seen[n]; n = m.nodes[m.nodes[n].fail].hit {
@@ -150,8 +150,8 @@ type fragment struct {
 
 // partition cuts a text at its special tokens: at user-defined ones always, at
 // hidden ones if asked to.
-func (m *matcher) partition(text string, hidden bool) []fragment {
-	return m.cutAt(text, func(s *special) func(from, to int) bool {
+func (m *matcher) partition(u *until, text string, hidden bool) []fragment {
+	return m.cutAt(u, text, func(s *special) func(from, to int) bool {
 		if s.hidden && !hidden {
 			return nil
 		}
@@ -162,10 +162,10 @@ func (m *matcher) partition(text string, hidden bool) []fragment {
 func anywhere(from, to int) bool { return true }
 
 // cutAt cuts a text at its special tokens, where allowed gives no nil and the
-// function that it gives holds.
-func (m *matcher) cutAt(text string, allowed func(*special) func(from, to int) bool) []fragment {
+// function that it gives holds, until u is over.
+func (m *matcher) cutAt(u *until, text string, allowed func(*special) func(from, to int) bool) []fragment {
 	parts := []fragment{{text, 0, none}}
-	for _, i := range m.occurring(text) {
+	for _, i := range m.occurring(u, text) {
 		s := &m.specials[i]
 		at := allowed(s)
 		if at == nil {
@@ -173,11 +173,14 @@ func (m *matcher) cutAt(text string, allowed func(*special) func(from, to int) b
 		}
 		var next []fragment
 		for _, p := range parts {
+			if u.over() {
+				return nil
+			}
 			if p.id != none {
 				next = append(next, p)
 				continue
 			}
-			next = s.cut(next, p, at)
+			next = s.cut(u, next, p, at)
 		}
 		parts = next
 	}
@@ -186,8 +189,8 @@ func (m *matcher) cutAt(text string, allowed func(*special) func(from, to int) b
 
 // cut appends the fragments of a text in which this token is looked for, from
 // left to right.
-func (s *special) cut(dst []fragment, p fragment, allowed func(from, to int) bool) []fragment {
-	for seen := 0; p.text != ""; {
+func (s *special) cut(u *until, dst []fragment, p fragment, allowed func(from, to int) bool) []fragment {
+	for seen := 0; p.text != "" && !u.over(); {
 		i := strings.Index(p.text[seen:], s.text)
 		if i < 0 {
 			return append(dst, p)

@@ -11,6 +11,7 @@
 package tokenizer
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -39,6 +40,7 @@ type Tokenizer struct {
 	unknown  int32 // or none
 	addBOS   bool
 	ends     []int32
+	longest  int // see longestPiece
 }
 
 // none stands for a token that a vocabulary does not have.
@@ -65,6 +67,7 @@ func New(md Metadata) (*Tokenizer, error) {
 	}
 	t.atoms = newAtoms(t.ids, r.byteLevel)
 	t.marked = newMatcher(t.tokens, t.types)
+	t.longest = t.longestPiece()
 	return t, nil
 }
 
@@ -118,6 +121,12 @@ type Options struct {
 // where the file names one, and is dropped where it does not. Time is
 // O(n log n) in the length of the text.
 func (t *Tokenizer) Encode(text string, opts Options) []int32 {
+	ids, _ := t.EncodeContext(context.Background(), text, opts) // which never ends
+	return ids
+}
+
+// EncodeContext is Encode until ctx ends; then it soon gives ctx's error.
+func (t *Tokenizer) EncodeContext(ctx context.Context, text string, opts Options) ([]int32, error) {
 	if !utf8.ValidString(text) {
 		text = string([]rune(text))
 	}
@@ -125,18 +134,34 @@ func (t *Tokenizer) Encode(text string, opts Options) []int32 {
 	if opts.AddSpecial && t.addBOS {
 		out = append(out, t.bos)
 	}
-	e := newEncoder(t, opts.Plain)
-	if opts.Plain {
-		return e.text(out, text)
+	e := newEncoder(ctx, t, opts.Plain)
+	parts := []fragment{{text, 0, none}}
+	if !opts.Plain {
+		parts = t.marked.partition(&e.until, text, opts.ParseSpecial)
 	}
-	for _, f := range t.marked.partition(text, opts.ParseSpecial) {
-		if f.id != none {
-			out = append(out, f.id)
-			continue
+	return e.fragments(out, parts)
+}
+
+// Least is the fewest tokens that a text of so many bytes can have, whatever it says: 0 where nothing is known, as the
+// vocabulary lacks bytes, so that Encode may drop what it can't write.
+func (t *Tokenizer) Least(bytes int) int {
+	if t.longest == 0 {
+		return 0
+	}
+	return (bytes + t.longest - 1) / t.longest
+}
+
+// longestPiece is the length in bytes of the longest token, no less than what any covers of a text; 0 where characters may be dropped.
+func (t *Tokenizer) longestPiece() (n int) {
+	for _, id := range t.atoms.byByte {
+		if id == none || t.types[id].hidden() {
+			return 0
 		}
-		out = e.text(out, f.text)
 	}
-	return out
+	for _, text := range t.tokens {
+		n = max(n, len(text))
+	}
+	return n
 }
 
 // BOS is the token that begins a text, if the file names one.
