@@ -17,9 +17,11 @@ func Lead(missing float64, stages int) int {
 	pass := 1.0
 	for n := 1; n <= stages; n++ {
 		pass *= 1 - p
-		if cost := (waitOverStage + float64(n)) * p / (1 - pass); cost < least {
-			best, least = n, cost
+		cost := (waitOverStage + float64(n)) * p / (1 - pass)
+		if cost > least { // from here on it rises: it is a line over what is concave
+			break
 		}
+		best, least = n, cost
 	}
 	return best
 }
