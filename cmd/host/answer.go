@@ -50,11 +50,6 @@ func (c *chatAnswer) push(id int32) error { return c.print(c.reader.Push(id)) }
 
 func (c *chatAnswer) flush() error { return errors.Join(c.print(c.reader.Flush()), c.leave()) }
 
-const (
-	dimmed = "\x1b[2m"
-	normal = "\x1b[0m"
-)
-
 func (c *chatAnswer) print(parts []chat.Part) error {
 	for _, p := range parts {
 		if !p.Thought {

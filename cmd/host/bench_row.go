@@ -57,6 +57,9 @@ func (c *benchCmd) measureRow(a *app, s *benchSurvey, p benchPlan, x *benchCache
 	}
 	shown := a.progress("measuring")
 	err = c.with(a, e, engine.Options{Top: 1}, func(b *bench) error {
+		if err := s.source.PageCache().Same(b.disk.PageCache()); err != nil {
+			return err // limits and other rows are of another model
+		}
 		c.Trace = "" // one budget's serves for all
 		if x.drop {
 			b.drop = drop

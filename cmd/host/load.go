@@ -29,6 +29,7 @@ type loaded struct {
 	took     time.Duration // to load
 	routes   *recorder     // of the routing; nil for none
 	reading  *reading      // of experts
+	disk     diskSource    // that they come from
 	sum      string        // of the file's header, which tells it from others
 	warming  *warming      // nil where nothing is loaded ahead of need
 }
@@ -93,7 +94,7 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, o engine.Option
 		if err != nil {
 			return nil, err
 		}
-		held = nil // the source closes it
+		held, l.disk = nil, s // the source closes what is held
 		var out store.Source
 		out, l.reading, err = e.reading(a, s, f.bytes(), records, int(p.GetModel().GetExperts()))
 		return out, err

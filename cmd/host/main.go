@@ -28,7 +28,7 @@ import (
 func main() {
 	gpu.CatchAbort()
 	os.Exit(interruptible(func(ctx context.Context) int {
-		return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+		return run(ctx, os.Args[1:], os.Stdin, forTerminal(os.Stdout), forTerminal(os.Stderr))
 	}))
 }
 
@@ -92,7 +92,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 		}
 	}()
 	var c cli
-	parser := kong.Must(&c, append(strictNumbers(), kong.Name("host"), kong.Description(description), kong.Writers(out, errs), kong.WithHyphenPrefixedParameters(true),
+	parser := kong.Must(&c, append(strictNumbers(), kong.Name("host"), kong.Description(description), kong.Writers(helpTo(out), helpTo(errs)), kong.WithHyphenPrefixedParameters(true),
 		kong.Exit(func(n int) { panic(exit(n)) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))...)
 	if len(args) > 0 && args[0] == "help" { // "help run" is "run --help"
 		args = append(slices.Clone(args[1:]), "--help")

@@ -3,10 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"time"
-
-	"github.com/mattn/go-isatty"
 )
 
 // progress shows how far a slow thing is: on a terminal as one line that is drawn anew,
@@ -55,18 +52,12 @@ func (p *progress) show(now time.Time, text string) {
 		return
 	}
 	p.drawn = true
-	fmt.Fprintf(p.w, "\r\x1b[K%s", text)
+	fmt.Fprint(p.w, clearLine, text)
 }
 
 // done takes the line away.
 func (p *progress) done() {
 	if p.drawn {
-		fmt.Fprint(p.w, "\r\x1b[K")
+		fmt.Fprint(p.w, clearLine)
 	}
-}
-
-// isTerminal says whether a stream is a terminal.
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && isatty.IsTerminal(f.Fd())
 }

@@ -65,6 +65,13 @@ func (l *loaded) warm(a *app, f warmFlag) {
 
 // readWarm reads a list of experts.
 func readWarm(path string) ([]stream.Key, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() { // a pipe would block, a device never end
+		err = fmt.Errorf("have a %s, want a plain file", info.Mode().Type())
+	}
+	if err != nil {
+		return nil, err
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err

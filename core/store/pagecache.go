@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -32,6 +34,25 @@ func (c PageCache) Drop() error { return c.files.drop() }
 
 // Uncache is Drop for what is yet to be written, too, and returns how many bytes are left: it takes as long as Cached.
 func (c PageCache) Uncache() (left int64, err error) { return c.files.uncache() }
+
+// Same fails, naming the file, where the other's files are not these: then what is done here is done to other pages than it reads.
+func (c PageCache) Same(other PageCache) error {
+	if have, want := len(other.files.all), len(c.files.all); have != want {
+		return fmt.Errorf("store: have %d files, want the %d from before: start again", have, want)
+	}
+	for i, x := range c.files.all {
+		y := other.files.all[i]
+		old, err := x.handles[0].Stat()
+		info, err2 := y.handles[0].Stat()
+		if err = errors.Join(err, err2); err == nil && !os.SameFile(old, info) {
+			err = errors.New("another file has taken its place: start again")
+		}
+		if err != nil {
+			return fmt.Errorf("store: %s: %w", y.name, err)
+		}
+	}
+	return nil
+}
 
 // fillPiece is what one read of Fill asks for.
 const fillPiece = 4 << 20

@@ -3,6 +3,8 @@ package store_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -50,5 +52,34 @@ func TestPageCache(t *testing.T) {
 		if err := c.Fill(ctx, func(uint64, uint64) {}); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: have %v, want it canceled", path, err)
 		}
+	}
+}
+
+// TestPageCacheSame: a file that has taken the place of another is told from it, also where it says the same.
+func TestPageCacheSame(t *testing.T) {
+	data, err := os.ReadFile(goldenFiles(t)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	caches := [3]store.PageCache{}
+	for i := range caches {
+		if i != 1 {
+			_ = os.Remove(path)
+			if err := os.WriteFile(path, data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o := open(t, path, 0, everything)
+		if err := o.Prepare(store.Reading{Readers: 1}); err != nil {
+			t.Fatal(err)
+		}
+		caches[i] = o.PageCache()
+	}
+	if err := caches[0].Same(caches[1]); err != nil {
+		t.Errorf("the same file: have %v", err)
+	}
+	if err := caches[0].Same(caches[2]); err == nil || !strings.Contains(err.Error(), path+": another file has taken its place") {
+		t.Errorf("another file: have %v", err)
 	}
 }
