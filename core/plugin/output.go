@@ -106,7 +106,7 @@ func (t *tail) lines() []string {
 
 // hushed is the logger that go-plugin gets. What it has to say of a plugin's
 // end is in our one error, and how its connections end depends on timing, so
-// its own lines go to trace; what the plugin itself logs passes unchanged to relay.
+// its own lines go to trace; what the plugin itself logs passes to relay.
 type hushed struct {
 	hclog.Logger
 	relay hclog.Logger

@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/hashicorp/go-hclog"
 	goplugin "github.com/hashicorp/go-plugin"
@@ -18,8 +20,7 @@ import (
 
 func newProcess(o Options) *Process {
 	p := &Process{opts: o, child: newChild(o), tail: &tail{}}
-	relay := o.Logger.Named("plugin").Named(o.Name)
-	printed := relay.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug})
+	relay := newRelay(o.Logger.Named("plugin").Named(o.Name))
 	p.client = goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:  rpc.Handshake(),
 		VersionedPlugins: rpc.Clients(o.Protocols),
@@ -30,8 +31,8 @@ func newProcess(o Options) *Process {
 		StartTimeout:     o.StartTimeout + time.Minute, // ours ends it sooner, by killing
 		Logger:           hushed{Logger: o.Logger, relay: relay, name: o.Name},
 		Stderr:           p.tail,
-		SyncStdout:       printed,
-		SyncStderr:       printed,
+		SyncStdout:       relay,
+		SyncStderr:       relay,
 		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: socketFolder()},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, dir string) (runner.Runner, error) {
 			p.child.prepare(cmd.Env, dir)
@@ -76,12 +77,33 @@ func (p *Process) start(ctx context.Context) error {
 	return nil
 }
 
+// The most that a plugin may say of itself: bytes of a version or an architecture's name, and names.
+const (
+	maxWord          = 100
+	maxArchitectures = 1000
+)
+
+func isWord(s string) bool {
+	return len(s) <= maxWord && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
 // introduced compares what the plugin says of itself with the registry.
 func (p *Process) introduced(about *rpc.DescribeReply) error {
 	o := p.opts
 	if about.GetName() != o.Name {
 		return o.failure(fmt.Sprintf("calls itself %q", rpc.OneLine(about.GetName(), 100)),
 			"fix the name or the command in the registry, and lock it again")
+	}
+	if v := about.GetVersion(); !isWord(v) {
+		return o.failure(fmt.Sprintf("has the version %q, want a short one without control characters", rpc.OneLine(v, maxWord)), "report it to the plugin's author")
+	}
+	if n := len(about.GetArchitectures()); n > maxArchitectures {
+		return o.failure(fmt.Sprintf("runs %d architectures, want at most %d", n, maxArchitectures), "report it to the plugin's author")
+	}
+	for _, name := range about.GetArchitectures() {
+		if !isWord(name) {
+			return o.failure(fmt.Sprintf("runs the architecture %q, want a short name without control characters", rpc.OneLine(name, maxWord)), "report it to the plugin's author")
+		}
 	}
 	if got := int(about.GetProtocol()); got != p.client.NegotiatedVersion() {
 		return o.failure(fmt.Sprintf("shook hands on protocol %d and describes protocol %d", p.client.NegotiatedVersion(), got),

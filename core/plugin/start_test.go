@@ -136,6 +136,25 @@ func TestIntroduction(t *testing.T) {
 	start(t, o)
 }
 
+// TestWildIntroduction: what a plugin says of itself is for tables and messages, also where no registry says what it should be.
+func TestWildIntroduction(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"wild-version": "has the version", "long-version": "has the version", "wild-architecture": "runs the architecture", "many-architectures": "runs 100000 architectures",
+	} {
+		o := options(as(t, name))
+		o.Architectures = nil
+		p, err := Start(context.Background(), o)
+		if err == nil {
+			p.Close()
+		}
+		explains(t, err, want)
+		if err != nil && len(err.Error()) > 1000 {
+			t.Errorf("%s: have an error of %d bytes", name, len(err.Error()))
+		}
+	}
+}
+
 func TestDevWarns(t *testing.T) {
 	t.Parallel()
 	var warning bytes.Buffer
@@ -262,6 +281,39 @@ func TestLog(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(text)
+	}
+}
+
+// TestFlood checks that of an endless log the beginning is shown, without what a terminal would obey.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	o := options(as(t, "flood"))
+	o.Logger = hclog.New(&hclog.LoggerOptions{Name: "host", Level: hclog.Warn, Output: &log})
+	start(t, o).Close()
+	text := log.String()
+	if n := len(text); n < maxLog/2 || n > 2*maxLog || strings.Contains(text, "\x1b") {
+		t.Errorf("have %d bytes of log, want about %d without escapes: %.100q", n, maxLog, text)
+	}
+	if n := strings.Count(text, "the rest of its log is left out"); n != 1 {
+		t.Errorf("have %d words about the rest, want 1", n)
+	}
+}
+
+// TestNoNoise: that a process which the plugin left behind holds its standard error is nobody's business.
+func TestNoNoise(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	o := options(as(t, "escaped-grandchild"))
+	o.Logger = hclog.New(&hclog.LoggerOptions{Name: "host", Level: hclog.Warn, Output: &log})
+	p := start(t, o)
+	child := grandchild(t, p)
+	p.Close()
+	if process, err := os.FindProcess(child); err == nil {
+		_ = process.Kill()
+	}
+	if text := log.String(); text != "" {
+		t.Errorf("have %q", text)
 	}
 }
 

@@ -75,6 +75,18 @@ func main() {
 	case "unlimited": // replies past the limit, which only the host holds to
 		big := &program.Plan{Unused: []string{string(bytes.Repeat([]byte("x"), 70<<20))}}
 		serve(1, register{answer{plan: &rpc.PlanReply{Is: &rpc.PlanReply_Plan{Plan: big}}}})
+	case "flood":
+		for range 10_000 {
+			fmt.Fprintln(os.Stderr, "[ERROR] \x1b[2J"+strings.Repeat("more ", 20))
+		}
+	case "wild-version":
+		serve(1, register{describe{reply: &rpc.DescribeReply{Name: fake.Name, Version: "1\x1b[2J", Architectures: []string{fake.Name}, Protocol: 1}}})
+	case "long-version":
+		serve(1, register{describe{reply: &rpc.DescribeReply{Name: fake.Name, Version: strings.Repeat("1", 1<<20), Protocol: 1}}})
+	case "wild-architecture":
+		serve(1, register{describe{reply: &rpc.DescribeReply{Name: fake.Name, Architectures: []string{"a\nb"}, Protocol: 1}}})
+	case "many-architectures":
+		serve(1, register{describe{reply: &rpc.DescribeReply{Name: fake.Name, Architectures: make([]string, 100_000), Protocol: 1}}})
 	case "grandchild": // leaves a process in its group that holds its standard error
 		leave(false)
 	case "escaped-grandchild": // and one out of its group
@@ -137,6 +149,16 @@ func (r *register) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.Clien
 
 func (r *register) Server(*goplugin.MuxBroker) (any, error)                 { return nil, nil }
 func (r *register) Client(*goplugin.MuxBroker, *netrpc.Client) (any, error) { return nil, nil }
+
+// describe says of itself what it is told.
+type describe struct {
+	reply *rpc.DescribeReply
+	rpc.UnimplementedArchitectureServer
+}
+
+func (d describe) Describe(context.Context, *rpc.DescribeRequest) (*rpc.DescribeReply, error) {
+	return d.reply, nil
+}
 
 // answer gives the same replies to every call.
 type answer struct {
