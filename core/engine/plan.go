@@ -109,7 +109,7 @@ func (m *Planned) checkLoops(limits *program.Limits) error {
 
 // invalid says whose fault a broken plan is.
 func invalid(p *program.Plan, err error) error {
-	return fmt.Errorf("the plugin for %q returned an invalid plan; please report it to the plugin's author: %w", p.GetModel().GetArchitecture(), err)
+	return fmt.Errorf("the plugin for %.100q returned an invalid plan; please report it to the plugin's author: %w", p.GetModel().GetArchitecture(), err)
 }
 
 // contextLength is how many tokens a session holds: what was asked for, no more than the file allows.

@@ -33,6 +33,7 @@ func ValidatePlan(h *Header, p *Plan) error {
 		c.tensors[t.GetName()] = t
 	}
 	for _, rule := range []func(){
+		func() { c.architecture(h, p.GetModel().GetArchitecture()) },
 		func() { c.model(p.GetModel()) },
 		c.weights,
 		c.records,

@@ -27,6 +27,15 @@ func TestValidateRefusesOrder(t *testing.T) {
 		"guess at itself":        {func(b *builder) { b.sect(Kind_GUESS, 0).GuessOf = 0 }, "have guess_of 0, want 1, the next MoE layer"},
 		"guess past the end":     {func(b *builder) { b.sect(Kind_GUESS, 0).GuessOf = 2 }, "have guess_of 2, want 1"},
 		"guess twice":            {sections(func(s []*Section) []*Section { return slices.Insert(s, 1, s[1]) }), "section 2 (GUESS of layer 0): have guess_of 1, want no guess here"},
+		"too many guesses": {func(b *builder) {
+			m, s := b.plan.Model, b.prog.Sections
+			more := s[:1:1]
+			for i := range uint32(maxGuesses + 1) {
+				m.Layers, m.MoeLayers = max(m.Layers, i+2), append(m.MoeLayers[:i+1], i+1)
+				more = append(more, &Section{Kind: Kind_GUESS, GuessOf: i + 1, Variants: s[1].Variants})
+			}
+			b.prog.Sections = append(more, s[2:]...)
+		}, "guesses of layer 0: have 17, want at most 16"},
 		"kind of none":           {func(b *builder) { b.sect(Kind_HEAD, 0).Kind = 9 }, "want HEAD of layer 0 here"},
 		"no variants":            {variants(Kind_COMBINE, func(s *Section) { s.Variants = nil }), "section 3 (COMBINE of layer 0): have variants up to 0 rows, want all up to chunk 64"},
 		"variants end early":     {variants(Kind_COMBINE, func(s *Section) { s.Variants[1].Max = 63 }), "have variants up to 63 rows, want all up to chunk 64"},

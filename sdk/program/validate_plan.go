@@ -58,6 +58,19 @@ func (c *planChecker) model(m *Model) {
 	}
 }
 
+// architecture checks that the plan is of the file's architecture.
+func (c *planChecker) architecture(h *Header, name string) {
+	const key = "general.architecture"
+	if c.name("plan: model: architecture", name, map[string]bool{}); c.any() {
+		return
+	}
+	for _, kv := range h.GetMetadata() {
+		if have := kv.GetValue().GetString_(); kv.GetKey() == key && have != name {
+			c.addf("plan: model: have architecture %s, want %s, the file's %s", clip(name), clip(have), key)
+		}
+	}
+}
+
 // weights checks every resident weight.
 func (c *planChecker) weights() {
 	if !c.count("plan: weights", len(c.plan.GetWeights()), maxWeights) {

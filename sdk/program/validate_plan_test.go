@@ -46,7 +46,13 @@ func TestValidatePlanRefuses(t *testing.T) {
 	part := func(f func(*Weight)) func(*builder) { return func(b *builder) { f(b.plan.Records[1].Parts[0]) } }
 	long := strings.Repeat("n", maxName+1)
 	for name, c := range map[string]fault{
-		"no model":             {func(b *builder) { b.plan.Model = nil }, "have layers 0, want 1 to"},
+		"no model":          {func(b *builder) { b.plan.Model = nil }, "have layers 0, want 1 to"},
+		"no architecture":   {model(func(m *Model) { m.Architecture = "" }), "architecture: have no name"},
+		"long architecture": {model(func(m *Model) { m.Architecture = long }), "architecture: have a name of 257 bytes"},
+		"wild architecture": {model(func(m *Model) { m.Architecture = "a\x1b[2J" }), "architecture: have the name"},
+		"other architecture": {func(b *builder) {
+			b.header.Metadata = []*KeyValue{{Key: "general.architecture", Value: &Value{Is: &Value_String_{String_: "other"}}}}
+		}, "have architecture tiny, want other"},
 		"no layers":            {model(func(m *Model) { m.Layers = 0 }), "have layers 0"},
 		"no hidden":            {model(func(m *Model) { m.Hidden = 0 }), "have hidden 0"},
 		"no vocab":             {model(func(m *Model) { m.Vocab = 0 }), "have vocab 0"},

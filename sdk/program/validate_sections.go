@@ -39,12 +39,14 @@ func (c *checker) order() {
 		if !next(Kind_TRUNK, layer) {
 			return
 		}
+		first := i
 		for later := layers[n+1:]; i < len(c.prog.GetSections()) && c.prog.GetSections()[i].GetKind() == Kind_GUESS; later = later[min(1, len(later)):] {
 			if !next(Kind_GUESS, layer) {
 				return
 			}
 			c.guess(i-1, later)
 		}
+		c.count(fmt.Sprintf("guesses of layer %d", layer), i-first, maxGuesses)
 		for _, kind := range []Kind{Kind_EXPERTS, Kind_COMBINE} {
 			if !next(kind, layer) {
 				return
@@ -58,6 +60,9 @@ func (c *checker) order() {
 		c.addf("%s: want the HEAD to be last", sectionName(i, c.prog.GetSections()[i]))
 	}
 }
+
+// maxGuesses is the most layers that are guessed at from one. The host has room for as many picks of every layer.
+const maxGuesses = 16
 
 // guess checks that a guess is at the first of the MoE layers that none before it was at: the host takes the first guess for
 // that of the next layer, the second for the one after that.
