@@ -33,6 +33,10 @@ func TestPipelineRefused(t *testing.T) {
 		{"not UTF-8", "@compute @workgroup_size(1) fn main() {} // \xff", nil, []string{"UTF-8"}},
 		{"too long", strings.Repeat("//\n", 1<<19), nil, []string{"at most"}},
 		{"too deep", "\nfn f() { var a = " + strings.Repeat("(", 20000) + "1" + strings.Repeat(")", 20000) + "; }", nil, []string{"line 2", "nested"}},
+		{"many terms", "\n\nfn f() { var a = 1; a = a" + strings.Repeat(" + a", 20000) + "; }", nil, []string{"line 3", "a statement of over"}},
+		{"many signs", "fn f() { let a = " + strings.Repeat("- ", 100000) + "1; }", nil, []string{"a statement of over"}},
+		{"deep type", "alias a = " + strings.Repeat("array<", 60000) + "u32" + strings.Repeat(",1>", 60000) + ";", nil, []string{"a statement of over"}},
+		{"long chain of else", "fn f() { var a = 1; if a == 2 {} " + strings.Repeat("else if a == 3 {} ", 20000) + "}", nil, []string{"over 1024 times else"}},
 		{"unknown binding type", "@compute @workgroup_size(1) fn main() {}", []gpu.BindingType{9}, []string{"binding 0", "BindingType(9)"}},
 		{"too many bindings", "@compute @workgroup_size(1) fn main() {}", make([]gpu.BindingType, 1001), []string{"have 1001 bindings"}},
 	} {

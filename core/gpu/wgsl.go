@@ -8,15 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds on a kernel's source. The library's compiler recurses: over nesting of some thousand levels it overflows its stack,
-// and the process dies.
+// Bounds on a kernel's source. The library's compiler and drivers recurse: over nesting, expressions or chains of else of some
+// thousand levels they overflow their stack, and the process dies.
 const (
-	maxWGSL    = 1 << 20
-	maxNesting = 256
+	maxWGSL      = 1 << 20
+	maxNesting   = 256
+	maxStatement = 2048 // words and signs between two of ; { }
+	maxElses     = 1024
 )
 
-// checkWGSL refuses what the library stops the process over. (Not all of it: an array type that overflows 32 bits of size, or
-// expressions of ten thousand terms, still do.)
+// checkWGSL refuses what the library stops the process over.
 func checkWGSL(s PipelineSpec) error {
 	switch {
 	case strings.ContainsRune(s.Label, 0) || !utf8.ValidString(s.Label):
@@ -28,21 +29,90 @@ func checkWGSL(s PipelineSpec) error {
 	case strings.ContainsRune(s.WGSL, 0) || !utf8.ValidString(s.WGSL):
 		return fmt.Errorf("gpu: kernel %s: have WGSL with NUL or invalid UTF-8, want text", s.Label)
 	}
-	depth, line := 0, 1
-	for i := range len(s.WGSL) {
-		switch s.WGSL[i] {
-		case '(', '[', '{':
-			depth++
-		case ')', ']', '}':
-			depth = max(depth-1, 0)
-		case '\n':
-			line++
+	return checkShape(s)
+}
+
+// checkShape refuses source over which the library or a driver recurses too deep.
+func checkShape(s PipelineSpec) error {
+	depth, tokens, elses := 0, 0, 0
+	for i, n := 0, 0; i < len(s.WGSL); i += n {
+		n = tokenLength(s.WGSL[i:])
+		token := s.WGSL[i : i+n]
+		if strings.HasPrefix(token, "//") || strings.HasPrefix(token, "/*") || strings.TrimSpace(token) == "" {
+			continue
 		}
-		if depth > maxNesting {
-			return fmt.Errorf("gpu: kernel %s: line %d: have brackets nested over %d deep, want fewer", s.Label, line, maxNesting)
+		tokens++
+		switch token {
+		case "(", "[":
+			depth++
+		case ")", "]":
+			depth = max(depth-1, 0)
+		case "{":
+			depth++
+			tokens = 0
+		case "}":
+			depth = max(depth-1, 0)
+			tokens = 0
+		case ";":
+			tokens = 0
+		case "else":
+			elses++
+		}
+		what := ""
+		switch {
+		case depth > maxNesting:
+			what = fmt.Sprintf("brackets nested over %d deep", maxNesting)
+		case tokens > maxStatement:
+			what = fmt.Sprintf("a statement of over %d words and signs", maxStatement)
+		case elses > maxElses:
+			what = fmt.Sprintf("over %d times else", maxElses)
+		}
+		if what != "" {
+			return fmt.Errorf("gpu: kernel %s: line %d: have %s, want fewer", s.Label, 1+strings.Count(s.WGSL[:i], "\n"), what)
 		}
 	}
 	return nil
+}
+
+// tokenLength is the length of what source begins with: a word, a comment or one byte.
+func tokenLength(source string) int {
+	switch {
+	case strings.HasPrefix(source, "//"):
+		if n := strings.IndexByte(source, '\n'); n >= 0 {
+			return n
+		}
+		return len(source)
+	case strings.HasPrefix(source, "/*"):
+		return commentLength(source)
+	}
+	n := 0
+	for n < len(source) && wordByte(source[n]) {
+		n++
+	}
+	return max(n, 1)
+}
+
+// commentLength is the length of the comment that source begins with. They nest.
+func commentLength(source string) int {
+	depth := 0
+	for i := 0; i+1 < len(source); i++ {
+		switch source[i : i+2] {
+		case "/*":
+			depth++
+			i++
+		case "*/":
+			depth--
+			i++
+		}
+		if depth == 0 {
+			return i + 1
+		}
+	}
+	return len(source)
+}
+
+func wordByte(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
 // wgslPlace finds the place in naga's messages ("┌─ wgsl:3:13"; after validation the label stands for wgsl).

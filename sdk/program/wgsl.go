@@ -16,7 +16,7 @@ type Decl struct {
 	Constants      []Field   // the fields of struct Constants, in order; nil without one
 	ConstantBytes  uint32    // size of struct Constants in the uniform address space
 	Workgroup      [3]uint32 // invocations of fn main's workgroup; zeros where there is no compute entry point main
-	WorkgroupBytes uint32    // memory of the var<workgroup> declarations, as far as their sizes are plain
+	WorkgroupBytes uint32    // memory of the var<workgroup> declarations, about, where their sizes are not plain
 	NumWorkgroups  bool      // uses @builtin(num_workgroups), which a folded grid makes wrong
 }
 
@@ -55,6 +55,9 @@ func ParseWGSL(src string) (Decl, error) {
 		return Decl{}, err
 	}
 	if err := m.workgroup(&d); err != nil {
+		return Decl{}, err
+	}
+	if err := m.own(); err != nil {
 		return Decl{}, err
 	}
 	return d, nil
@@ -138,8 +141,11 @@ func (m *wgslModule) workgroup(d *Decl) error {
 	}
 	var total uint64
 	for _, t := range m.shared {
-		if l, ok := m.layout(m.resolve(t), 0); ok {
+		r := m.resolve(t)
+		if l, ok := m.layout(r, 0); ok {
 			total = roundUp(total, l.align) + l.size
+		} else {
+			total += m.footprint(r, 0)
 		}
 		if total > 1<<31 {
 			return fmt.Errorf("wgsl: workgroup memory is over %d bytes", uint32(1)<<31)

@@ -106,6 +106,11 @@ func (c *cursor) next() wgslToken {
 	return t
 }
 
+// since is the tokens that the cursor has passed since it was at start.
+func (c *cursor) since(start int) []wgslToken {
+	return c.toks[min(start, len(c.toks)):min(c.at, len(c.toks))]
+}
+
 // take passes over the token text if it is next.
 func (c *cursor) take(text string) bool {
 	if c.peek().text != text {
@@ -135,7 +140,7 @@ func (c *cursor) until(stops string, angles bool) []wgslToken {
 			depth = max(depth-1, 0)
 		}
 	}
-	return c.toks[min(start, len(c.toks)):min(c.at, len(c.toks))]
+	return c.since(start)
 }
 
 // block passes over a { … } with everything in it.

@@ -14,6 +14,8 @@ type wgslModule struct {
 	consts        map[string]*wgslConst
 	entry         [][]wgslToken // arguments of fn main's @workgroup_size, nil without one
 	numWorkgroups bool
+	bodies        [][]wgslToken     // functions, private variables and constants: where types of an invocation's own are named
+	sizes         map[string]uint64 // of structs, as far as they were asked for
 }
 
 // wgslVar is a module-scope variable with a @binding.
@@ -39,7 +41,7 @@ type wgslConst struct {
 // scanModule finds the declarations of a module. A declaration it does not
 // know is passed over to its semicolon or block.
 func scanModule(toks []wgslToken) (*wgslModule, error) {
-	m := &wgslModule{structs: map[string][]wgslMember{}, aliases: map[string]wgslType{}, consts: map[string]*wgslConst{}}
+	m := &wgslModule{structs: map[string][]wgslMember{}, aliases: map[string]wgslType{}, consts: map[string]*wgslConst{}, sizes: map[string]uint64{}}
 	for _, t := range toks {
 		m.numWorkgroups = m.numWorkgroups || t.text == "num_workgroups"
 	}
@@ -61,6 +63,8 @@ func (m *wgslModule) declaration(c *cursor, attrs map[string][]wgslToken) error 
 	case "struct":
 		return m.structure(c)
 	case "const", "override":
+		start := c.at
+		defer func() { m.bodies = append(m.bodies, c.since(start)) }()
 		name := c.next().text
 		c.until("=;", true)
 		if c.take("=") {
@@ -85,9 +89,11 @@ func (m *wgslModule) declaration(c *cursor, attrs map[string][]wgslToken) error 
 }
 
 func (m *wgslModule) function(c *cursor, attrs map[string][]wgslToken) error {
+	start := c.at
 	name := c.next().text
 	c.until("{", false)
 	c.block()
+	m.bodies = append(m.bodies, c.since(start))
 	size, compute := attrs["workgroup_size"]
 	if name != "main" || !compute {
 		return nil
@@ -111,6 +117,7 @@ func (m *wgslModule) variable(c *cursor, attrs map[string][]wgslToken) error {
 		}
 		c.take(">")
 	}
+	start := c.at
 	v.name = c.next().text
 	if c.take(":") {
 		v.typ = parseType(c.until("=;", true))
@@ -122,6 +129,8 @@ func (m *wgslModule) variable(c *cursor, attrs map[string][]wgslToken) error {
 	if !bound && !grouped {
 		if len(v.space) == 1 && v.space[0] == "workgroup" {
 			m.shared = append(m.shared, v.typ)
+		} else {
+			m.bodies = append(m.bodies, c.since(start))
 		}
 		return nil
 	}

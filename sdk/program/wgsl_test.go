@@ -171,3 +171,35 @@ func FuzzParseWGSL(f *testing.F) {
 		}
 	})
 }
+
+// TestParseWGSLMemory: types that drivers choke on are refused wherever they are named, those of buffers and of the library are not.
+func TestParseWGSLMemory(t *testing.T) {
+	const main = "\n@compute @workgroup_size(64) fn main() { %s }"
+	for name, c := range map[string]struct {
+		module, body string
+		fails        bool
+	}{
+		"small":            {"", "var a: array<f32, 256>; var b = array<vec4<f32>, 64>();", false},
+		"variable":         {"", "var a: array<array<u32, 65536>, 16383>;", true},
+		"overflow":         {"", "var a: array<array<array<array<u32, 65536>, 65536>, 65536>, 65536>;", true},
+		"value":            {"", "let a = array<u32, 65536>()[i];", true},
+		"many":             {"", strings.Repeat("{ var a: array<u32, 1024>; }", 9), true},
+		"parameter":        {"fn f(a: array<u32, 65536>) {}", "", true},
+		"private":          {"var<private> a: array<u32, 65536>;", "", true},
+		"constant":         {"const a = array<u32, 65536>();", "", true},
+		"alias":            {"alias A = array<u32, N>; const N = 65536;", "var a: A;", true},
+		"struct":           {"struct A { a: array<u32, 4096>, b: array<u32, 8192> }", "var a: A;", true},
+		"structs":          {"struct A { a: B, b: B } struct B { a: C, b: C } struct C { a: array<u32, 4096> }", "var a: A;", true},
+		"struct in itself": {"struct A { a: A, b: array<A, 9> }", "var a: A;", false}, // the compiler's to refuse
+		"buffer":           {"@group(0) @binding(0) var<storage> a: array<array<u32, 65536>, 9>; struct B { a: array<u32, 65536> } @group(0) @binding(1) var<storage> b: B;", "", false},
+		"workgroup":        {"var<workgroup> a: array<u32, 8192>; fn f(a: ptr<workgroup, array<u32, 8192>>) {}", "f(&a);", false},
+	} {
+		_, err := ParseWGSL(c.module + fmt.Sprintf(main, c.body))
+		if have := err != nil && strings.Contains(err.Error(), "32768 bytes in all"); have != c.fails || !c.fails && err != nil {
+			t.Errorf("%s: have %v", name, err)
+		}
+	}
+	if _, err := ParseWGSL("var<workgroup> a: array<array<array<array<u32, 65536>, 65536>, 65536>, 65536>;" + fmt.Sprintf(main, "")); err == nil {
+		t.Error("a workgroup's memory that overflows passes")
+	}
+}
