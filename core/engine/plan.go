@@ -87,6 +87,7 @@ func (m *Planned) checkLoops(limits *program.Limits) error {
 	if limits.LoopLimit == 0 {
 		return nil
 	}
+	var loops kernels.LoopCounter
 	for _, s := range m.Program.Sections {
 		for _, v := range s.Variants {
 			step := program.StepUniform{T: uint32(m.Chunk), S: uint32(m.Context), O: uint32(m.outs()), Chunk: uint32(m.Chunk)}
@@ -95,10 +96,11 @@ func (m *Planned) checkLoops(limits *program.Limits) error {
 			}
 			for _, d := range v.Dispatches {
 				k := m.Program.Kernels[d.Kernel]
-				if _, err := kernels.Iterations(k, step, d.Constants); err != nil {
+				n, err := loops.Iterations(k, step, d.Constants)
+				if err != nil {
 					continue // the plugin's own, or from another version of the library
 				}
-				if err := kernels.CheckLoops(k, step, d.Constants, limits); err != nil {
+				if err := kernels.WithinLoops(k, n, step, limits); err != nil {
 					return fmt.Errorf("engine: %s: with a context of %d and a chunk of %d: %w: choose a smaller --ctx or --chunk, or a GPU", d.Label, m.Context, m.Chunk, err)
 				}
 			}

@@ -17,15 +17,31 @@ import (
 // nothing there, so this is an upper bound.)
 // It fails for kernels that are not of this library.
 func Iterations(k *program.Kernel, step program.StepUniform, constants []byte) (uint64, error) {
+	return new(LoopCounter).Iterations(k, step, constants)
+}
+
+// LoopCounter is Iterations for many dispatches: it reads the source of each kernel once. The zero value is ready.
+type LoopCounter struct {
+	fields map[*program.Kernel]fieldsOf
+}
+
+// fieldsOf are the constants that a kernel declares.
+type fieldsOf struct {
+	list []program.Field
+	err  error
+}
+
+// Iterations is what the function of that name gives.
+func (c *LoopCounter) Iterations(k *program.Kernel, step program.StepUniform, constants []byte) (uint64, error) {
 	f, ok := loopsOf[k.GetRef()]
 	if !ok {
 		return 0, fmt.Errorf("kernels: %s: have ref %q, want a kernel of the library", k.GetName(), k.GetRef())
 	}
-	decl, err := program.ParseWGSL(k.GetWgsl())
+	fields, err := c.of(k)
 	if err != nil {
 		return 0, fmt.Errorf("kernels: %s: %w", k.GetName(), err)
 	}
-	l := &loops{kernel: k, step: step, fields: decl.Constants, constants: constants}
+	l := &loops{kernel: k, step: step, fields: fields, constants: constants}
 	n := f(l)
 	if l.err != nil {
 		return 0, fmt.Errorf("kernels: %s: %w", k.GetName(), l.err)
@@ -33,14 +49,35 @@ func Iterations(k *program.Kernel, step program.StepUniform, constants []byte) (
 	return uint64(min(n, math.MaxInt64)), nil
 }
 
+func (c *LoopCounter) of(k *program.Kernel) ([]program.Field, error) {
+	known, ok := c.fields[k]
+	if !ok {
+		decl, err := program.ParseWGSL(k.GetWgsl())
+		known = fieldsOf{decl.Constants, err}
+		if c.fields == nil {
+			c.fields = map[*program.Kernel]fieldsOf{}
+		}
+		c.fields[k] = known
+	}
+	return known.list, known.err
+}
+
 // CheckLoops fails where Iterations are over the device's loop limit.
 func CheckLoops(k *program.Kernel, step program.StepUniform, constants []byte, limits *program.Limits) error {
 	n, err := Iterations(k, step, constants)
-	if most := uint64(limits.GetLoopLimit()); err == nil && most > 0 && n > most {
-		err = fmt.Errorf("kernels: %s: have %d loop iterations in an invocation, want at most %d: "+
+	if err != nil {
+		return err
+	}
+	return WithinLoops(k, n, step, limits)
+}
+
+// WithinLoops fails where n iterations, which a dispatch of a kernel makes, are over the device's loop limit.
+func WithinLoops(k *program.Kernel, n uint64, step program.StepUniform, limits *program.Limits) error {
+	if most := uint64(limits.GetLoopLimit()); most > 0 && n > most {
+		return fmt.Errorf("kernels: %s: have %d loop iterations in an invocation, want at most %d: "+
 			"the dispatch is too large for this device (S=%d, T=%d)", k.GetName(), n, most, step.S, step.T)
 	}
-	return err
+	return nil
 }
 
 // loops reads what a formula is made of, in floats, which can't overflow.

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehost/sluice/sdk/ggml"
 	"github.com/sluicehost/sluice/sdk/program"
@@ -213,6 +214,29 @@ func TestCheckLoops(t *testing.T) {
 	}
 	if err := CheckLoops(k, step, make([]byte, 16), nvidia.limits); err != nil {
 		t.Errorf("without a limit: %v", err)
+	}
+}
+
+// TestLoopCounter: a kernel's source is read once, however many dispatches run it.
+func TestLoopCounter(t *testing.T) {
+	k, err := Build(Spec{Name: "attn_merge", Params: map[string]uint32{"HD": 512, "W": 16}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.Wgsl += strings.Repeat("fn f() { var a = 1; a = a + 1; }\n", 20_000)
+	var c LoopCounter
+	step, start := program.StepUniform{S: 1000}, time.Now()
+	want, err := Iterations(k, step, make([]byte, 16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		if n, err := c.Iterations(k, step, make([]byte, 16)); n != want || err != nil {
+			t.Fatalf("have %d, %v, want %d", n, err, want)
+		}
+		if took := time.Since(start); took > 10*time.Second {
+			t.Fatalf("takes more than %v", took)
+		}
 	}
 }
 
