@@ -89,7 +89,7 @@ func TestRefsRefused(t *testing.T) {
 		"nothing to compare":    {change: func(r refsJSON) { r["cases"] = []any{map[string]any{"tokens": []int{1}}} }, want: `case 0 "": have nothing to compare, want "positions"`},
 		"null in a pair":        {change: in(func(c map[string]any) { c["positions"].([]any)[0].(map[string]any)["top"] = [][]any{{nil, nil}} }), want: "want a token id and its logit"},
 		"null among tokens":     {change: in(func(c map[string]any) { c["tokens"] = []any{1, nil} }), want: "have null among them"},
-		"steps missing":         {change: in(func(c map[string]any) { c["steps"] = c["steps"].([]any)[:1] }), want: "have 1 steps and 4 greedy tokens"},
+		"steps missing":         {change: in(func(c map[string]any) { c["steps"] = c["steps"].([]any)[:1] }), want: "have 1 step and 4 greedy tokens"},
 		"step at a position":    {change: in(func(c map[string]any) { c["steps"].([]any)[1].(map[string]any)["pos"] = 9 }), want: "step 1: have position 9, want 3"},
 		"position past the end": {change: in(func(c map[string]any) { c["positions"].([]any)[0].(map[string]any)["pos"] = 99 }), want: "positions: have 99, want ascending ones below 3"},
 		"positions descend":     {change: in(func(c map[string]any) { c["positions"].([]any)[1].(map[string]any)["pos"] = 0 }), want: "positions: have 0"},

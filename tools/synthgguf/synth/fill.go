@@ -35,7 +35,7 @@ func unitRMS(t ggml.Type) float64 {
 	case ggml.Q5_K:
 		return uniform(-15.5, 15.5) * uniform(32, 63)
 	case ggml.Q6_K:
-		return uniform(-32, 31) * uniform(32, 63)
+		return uniform(-32, 31) * math.Hypot(uniform(32, 63), uniform(33, 64)) / math.Sqrt2 // negative sub-scales are one larger
 	}
 	panic(fmt.Sprintf("BUG: synth: no random rows of type %v", t))
 }
@@ -172,7 +172,7 @@ func fillK(dst []byte, size int, r *stream, s *scales) {
 	}
 }
 
-// fillQ6K writes quants, 16 signed sub-scales of 32 to 63 in size, and d.
+// fillQ6K writes quants, 16 sub-scales of 32 to 63 or -33 to -64, and d.
 func fillQ6K(dst []byte, r *stream, s *scales) {
 	const size = 210
 	for ; len(dst) >= size; dst = dst[size:] {
