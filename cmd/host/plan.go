@@ -241,6 +241,9 @@ func (r *planReport) trace(path string) (*simulate.Demand, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	if n := d.Guesses(); r.depth > n {
+		return nil, fmt.Errorf("--lookahead: have %d, want at most %d (or auto): %s has guesses no deeper", r.depth, n, path)
+	}
 	h := t.Header
 	r.File, r.Architecture, r.BudgetText, r.binding = path, h.Architecture, "max", typicalGPU.MaxStorageBinding
 	r.MoELayers, r.Experts, r.TopK = len(h.Layers), h.Experts, h.TopK

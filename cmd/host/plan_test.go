@@ -184,6 +184,9 @@ func TestPlanTraceAlone(t *testing.T) {
 	if code, _, errs := hostIn(t.Context(), "", "plan"); code != 1 || !strings.Contains(errs, "missing flags: --model=FILE") {
 		t.Errorf("have code %d, %s", code, errs)
 	}
+	if code, _, errs := hostIn(t.Context(), "", "plan", "--trace", path, "--lookahead", "9"); code != 1 || !strings.Contains(errs, "--lookahead: have 9, want at most") {
+		t.Errorf("have code %d, %s", code, errs)
+	}
 	if code, _, errs := hostIn(t.Context(), "", "plan", "--trace", tiny); code != 1 || !strings.Contains(errs, "no routing trace") {
 		t.Errorf("have code %d, %s", code, errs)
 	}
