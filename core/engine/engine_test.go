@@ -169,9 +169,9 @@ type faulty struct {
 
 var errDisk = errors.New("the disk is gone")
 
-func (f *faulty) ReadPiece(ctx context.Context, layer, expert, piece, of int, dst []byte) error {
+func (f *faulty) ReadPiece(ctx context.Context, layer, expert, piece, of int, dst []byte) (uint32, error) {
 	if f.failing.Load() {
-		return errDisk
+		return 0, errDisk
 	}
 	return f.Source.ReadPiece(ctx, layer, expert, piece, of, dst)
 }

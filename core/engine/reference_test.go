@@ -61,7 +61,7 @@ type slow struct{ store.Source }
 
 func (s slow) Pieces(int, int) int { return 1 }
 
-func (s slow) ReadPiece(ctx context.Context, layer, expert, piece, of int, dst []byte) error {
+func (s slow) ReadPiece(ctx context.Context, layer, expert, piece, of int, dst []byte) (uint32, error) {
 	time.Sleep(20 * time.Millisecond)
 	return s.Source.ReadPiece(ctx, layer, expert, piece, of, dst)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/core/gpu"
+	"github.com/sluicehost/sluice/core/store"
 	"github.com/sluicehost/sluice/core/stream"
 )
 
@@ -28,7 +29,8 @@ type transfer struct {
 	bank   int
 	slot   int
 	pieces int
-	data   []byte // mapped, of the record's stride
+	data   []byte                   // mapped, of the record's stride
+	sums   [store.MostPieces]uint32 // of pieces that are read
 }
 
 // stagingBuffers is the length of the ring for a number of readers: each may have begun a record that is waited for and
@@ -78,8 +80,9 @@ func (x *experts) Begin(ctx context.Context, key stream.Key, bank, slot int) (st
 }
 
 // Read implements stream.Transfer.
-func (t *transfer) Read(ctx context.Context, piece int) error {
-	return t.experts.model.source.ReadPiece(ctx, t.key.Layer, t.key.Expert, piece, t.pieces, t.data)
+func (t *transfer) Read(ctx context.Context, piece int) (err error) {
+	t.sums[piece], err = t.experts.model.source.ReadPiece(ctx, t.key.Layer, t.key.Expert, piece, t.pieces, t.data)
+	return err
 }
 
 // End implements stream.Transfer: it submits the copy of the record to its slot.
@@ -88,6 +91,9 @@ func (t *transfer) End(err error) error {
 	defer x.staging.spent(time.Now())
 	defer func() { x.staging.free <- t }()
 	t.data = nil
+	if err == nil {
+		err = x.model.source.Check(t.key.Layer, t.key.Expert, t.sums[:t.pieces])
+	}
 	if unmapped := t.buffer.Unmap(); err == nil { // else the first error says more
 		err = unmapped
 	}

@@ -105,7 +105,11 @@ func divide(records []*program.PlacedRecord, experts int, size uint64) ([]stream
 
 // ReadRecord implements store.Source.
 func (c *Cache) ReadRecord(ctx context.Context, layer, expert int, dst []byte) error {
-	return c.ReadPiece(ctx, layer, expert, 0, 1, dst)
+	sum, err := c.ReadPiece(ctx, layer, expert, 0, 1, dst)
+	if err == nil {
+		err = c.Check(layer, expert, []uint32{sum})
+	}
+	return err
 }
 
 // Pieces implements store.Source: a record that is held is one.
@@ -117,8 +121,8 @@ func (c *Cache) Pieces(layer, expert int) int {
 	return c.Source.Pieces(layer, expert)
 }
 
-// ReadPiece implements store.Source. Several pieces come from the other source.
-func (c *Cache) ReadPiece(ctx context.Context, layer, expert, piece, of int, dst []byte) error {
+// ReadPiece implements store.Source. Several pieces come from the other source, which has found right whatever is held.
+func (c *Cache) ReadPiece(ctx context.Context, layer, expert, piece, of int, dst []byte) (sum uint32, err error) {
 	b, id := c.find(layer, expert, len(dst))
 	if b == nil {
 		return c.Source.ReadPiece(ctx, layer, expert, piece, of, dst) // which tells what is wrong
@@ -137,7 +141,7 @@ func (c *Cache) ReadPiece(ctx context.Context, layer, expert, piece, of int, dst
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b.unpin(id)
-	return nil
+	return 0, nil
 }
 
 // holds reports whether a record is held.

@@ -29,15 +29,17 @@ var errDisk = errors.New("the disk is gone")
 func (d *disk) Pieces(int, int) int { return 3 }
 
 // ReadPiece writes thirds of a record; all of it with piece 0 of 1.
-func (d *disk) ReadPiece(_ context.Context, layer, expert, piece, of int, dst []byte) error {
+func (d *disk) ReadPiece(_ context.Context, layer, expert, piece, of int, dst []byte) (uint32, error) {
 	d.reads.Add(1)
 	if d.fails.Load() {
-		return errDisk
+		return 0, errDisk
 	}
 	from, to := len(dst)*piece/of, len(dst)*(piece+1)/of
 	copy(dst[from:to], record(layer, expert, len(dst))[from:])
-	return nil
+	return 0, nil
 }
+
+func (d *disk) Check(int, int, []uint32) error { return nil }
 
 func (d *disk) Close() error { d.closed = true; return nil }
 

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -75,7 +76,12 @@ func TestReadings(t *testing.T) {
 				direct(t, s.Prepare(r))
 				before := s.BytesRead()
 				var all sync.WaitGroup
-				for i := range 4 * experts { // the store checks a record the first time only
+				for of := range 9 { // which a store checks the first time
+					if e := of % experts; !bytes.Equal(readPieces(t, s, o.records[0], e, of+1), want[e]) {
+						t.Errorf("%s: expert %d in %d pieces: have other bytes", name, e, of+1)
+					}
+				}
+				for i := range 4 * experts {
 					all.Go(func() {
 						if e := i % experts; !bytes.Equal(readRecord(t, s, o.records[0], e), want[e]) {
 							t.Errorf("%s: expert %d: have other bytes", name, e)
@@ -119,14 +125,25 @@ func TestReadingsRealFiles(t *testing.T) {
 func readPieces(t *testing.T, s store.Source, r *program.PlacedRecord, expert, of int) []byte {
 	t.Helper()
 	dst := bytes.Repeat([]byte{0xa5}, int(r.Stride))
-	var all errgroup.Group
-	for piece := range of {
-		all.Go(func() error { return s.ReadPiece(t.Context(), int(r.Layer), expert, piece, of, dst) })
-	}
-	if err := all.Wait(); err != nil {
+	if err := inPieces(s, r, expert, of, dst); err != nil {
 		t.Fatal(err)
 	}
 	return dst
+}
+
+func inPieces(s store.Source, r *program.PlacedRecord, expert, of int, dst []byte) error {
+	var all errgroup.Group
+	sums := make([]uint32, of)
+	for piece := range of {
+		all.Go(func() (err error) {
+			sums[piece], err = s.ReadPiece(context.Background(), int(r.Layer), expert, piece, of, dst)
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return err
+	}
+	return s.Check(int(r.Layer), expert, sums)
 }
 
 // Pieces that are none are refused.
@@ -137,7 +154,7 @@ func TestReadPieceRefused(t *testing.T) {
 	ingest(t, o, dir, store.IngestOptions{})
 	for name, s := range map[string]store.Source{"gguf": o, "store": source(t, o, dir)} {
 		for _, x := range [][2]int{{-1, 1}, {1, 1}, {0, 0}, {0, -1}, {4, 4}} {
-			err := s.ReadPiece(t.Context(), 0, 0, x[0], x[1], make([]byte, o.records[0].Stride))
+			_, err := s.ReadPiece(t.Context(), 0, 0, x[0], x[1], make([]byte, o.records[0].Stride))
 			if want := fmt.Sprintf("have piece %d of %d", x[0], x[1]); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: have %v, want %q", name, err, want)
 			}

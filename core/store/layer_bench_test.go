@@ -34,7 +34,8 @@ func (m *memory) Begin(_ context.Context, key stream.Key, _, slot int) (stream.T
 }
 
 func (x *slotLoad) Read(ctx context.Context, piece int) error {
-	return x.m.ReadPiece(ctx, x.key.Layer, x.key.Expert, piece, x.pieces, x.m.slots[x.slot])
+	_, err := x.m.ReadPiece(ctx, x.key.Layer, x.key.Expert, piece, x.pieces, x.m.slots[x.slot])
+	return err
 }
 
 func (x *slotLoad) End(err error) error { return err }

@@ -77,86 +77,111 @@ const packedPiece = 256 << 10
 
 // ReadRecord implements Source.
 func (s *Packed) ReadRecord(ctx context.Context, layer, expert int, dst []byte) error {
-	return s.ReadPiece(ctx, layer, expert, 0, 1, dst)
+	sum, err := s.ReadPiece(ctx, layer, expert, 0, 1, dst)
+	if err == nil {
+		err = s.Check(layer, expert, []uint32{sum})
+	}
+	return err
 }
 
-// Pieces implements Source. A record's checksum is that of the whole, so it is first read as one.
+// Pieces implements Source.
 func (s *Packed) Pieces(layer, expert int) int {
 	l, ok := s.layers[layer]
-	if !ok || expert < 0 || expert >= l.Experts || !s.store.seen[l.first+expert].Load() {
+	if !ok || expert < 0 || expert >= l.Experts {
 		return 1
 	}
 	return piecesOf(uint64(l.Stride))
 }
 
-// ReadPiece implements Source. The first time a record is read it goes through
-// memory of ours, where its checksum is computed, for dst may be slow to read;
-// from then on each piece is one read to dst.
-func (s *Packed) ReadPiece(ctx context.Context, layer, expert, piece, of int, dst []byte) error {
+// ReadPiece implements Source. Until a record was found right once its pieces go through memory of ours, where their
+// checksums are computed, for dst may be slow to read; from then on each is one read to dst.
+func (s *Packed) ReadPiece(ctx context.Context, layer, expert, piece, of int, dst []byte) (sum uint32, err error) {
 	l, ok := s.layers[layer]
 	switch {
 	case !ok:
-		return fmt.Errorf("store: %s: layer %d: have no expert records of it", s.store.path, layer)
+		return 0, fmt.Errorf("store: %s: layer %d: have no expert records of it", s.store.path, layer)
 	case expert < 0 || expert >= l.Experts:
-		return fmt.Errorf("store: %s: layer %d: have expert %d, want 0 to %d", s.store.path, layer, expert, l.Experts-1)
+		return 0, fmt.Errorf("store: %s: layer %d: have expert %d, want 0 to %d", s.store.path, layer, expert, l.Experts-1)
 	case int64(len(dst)) != l.Stride:
-		return fmt.Errorf("store: %s: layer %d: have room for %d bytes, want the stride of %d", s.store.path, layer, len(dst), l.Stride)
+		return 0, fmt.Errorf("store: %s: layer %d: have room for %d bytes, want the stride of %d", s.store.path, layer, len(dst), l.Stride)
 	case piece < 0 || piece >= of:
-		return fmt.Errorf("store: layer %d expert %d: have piece %d of %d, want one of them", layer, expert, piece, of)
+		return 0, fmt.Errorf("store: layer %d expert %d: have piece %d of %d, want one of them", layer, expert, piece, of)
 	}
-	err := ctx.Err()
-	switch {
-	case err != nil:
-		return err
-	case of == 1 && !s.store.seen[l.first+expert].Load():
-		err = s.checkedRecord(ctx, l, expert, dst)
-	default:
-		err = s.plainPiece(l, expert, piece, of, dst)
+	if err = ctx.Err(); err != nil {
+		return 0, fmt.Errorf("store: layer %d expert %d: %w", layer, expert, err)
+	}
+	from, to := l.piece(piece, of)
+	at := l.at + int64(expert)*l.slot + from
+	if s.store.seen[l.first+expert].Load() {
+		err = s.plainPiece(at, dst[from:to])
+	} else {
+		sum, err = s.summedPiece(ctx, at, dst[from:to])
 	}
 	if err != nil {
+		return 0, fmt.Errorf("store: layer %d expert %d: %w", layer, expert, err)
+	}
+	return sum, nil
+}
+
+// Check implements Source.
+func (s *Packed) Check(layer, expert int, sums []uint32) error {
+	l := s.layers[layer]
+	i := l.first + expert
+	if s.store.seen[i].Load() {
+		return nil
+	}
+	all := uint32(0)
+	for piece, sum := range sums {
+		from, to := l.piece(piece, len(sums))
+		all = combine(all, sum, to-from)
+	}
+	if err := s.store.checkRecord(i, extend(all, zeros[:l.slot-l.Stride])); err != nil {
 		return fmt.Errorf("store: layer %d expert %d: %w", layer, expert, err)
 	}
 	return nil
 }
 
-// plainPiece reads a piece, of whole blocks but for the last, of a record that was checked before.
-func (s *Packed) plainPiece(l *layerAt, expert, piece, of int, dst []byte) error {
-	from, to := l.Stride*int64(piece)/int64(of)&^(align-1), l.Stride
-	if piece < of-1 {
-		to = l.Stride * int64(piece+1) / int64(of) &^ (align - 1)
+// piece is where one of so many pieces of a record lies in it: whole blocks, but for the last.
+func (l *layerAt) piece(n, of int) (from, to int64) {
+	from, to = l.Stride*int64(n)/int64(of)&^(align-1), l.Stride
+	if n < of-1 {
+		to = l.Stride * int64(n+1) / int64(of) &^ (align - 1)
 	}
-	if from == to {
+	return from, to
+}
+
+// plainPiece reads bytes at of the file of records.
+func (s *Packed) plainPiece(at int64, dst []byte) error {
+	if len(dst) == 0 {
 		return nil
 	}
-	at := l.at + int64(expert)*l.slot + from
 	if s.files != nil && s.files.direct {
 		buf := s.piece.get()
 		defer s.piece.put(buf)
-		data, err := s.take(buf, int(to-from), at)
-		copy(dst[from:], data)
+		data, err := s.take(buf, len(dst), at)
+		copy(dst, data)
 		return err
 	}
-	_, err := s.take(dst[from:to], int(to-from), at)
+	_, err := s.take(dst, len(dst), at)
 	return err
 }
 
-// checkedRecord reads and checks a record.
-func (s *Packed) checkedRecord(ctx context.Context, l *layerAt, expert int, dst []byte) error {
+// summedPiece is plainPiece that computes the checksum of what it reads.
+func (s *Packed) summedPiece(ctx context.Context, at int64, dst []byte) (sum uint32, err error) {
 	buf := s.piece.get()
 	defer s.piece.put(buf)
-	sum := uint32(0)
-	for at := int64(0); at < l.Stride; {
+	for done := 0; done < len(dst); {
 		if err := ctx.Err(); err != nil {
-			return err
+			return 0, err
 		}
-		part, err := s.take(buf, int(min(int64(s.files.room(buf)), l.Stride-at)), l.at+int64(expert)*l.slot+at)
+		part, err := s.take(buf, min(s.files.room(buf), len(dst)-done), at+int64(done))
 		if err != nil {
-			return err
+			return 0, err
 		}
 		sum = extend(sum, part)
-		at += int64(copy(dst[at:], part))
+		done += copy(dst[done:], part)
 	}
-	return s.store.checkRecord(l.first+expert, extend(sum, zeros[:l.slot-l.Stride]))
+	return sum, nil
 }
 
 // take reads n bytes at off of the file of records, and returns where in buf they are.

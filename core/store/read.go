@@ -9,6 +9,9 @@ import (
 	"github.com/sluicehost/sluice/sdk/ggml"
 )
 
+// MostPieces bounds the pieces of a record.
+const MostPieces = 16
+
 const (
 	// recordPiece is the most that one read for a record asks for by way of the page cache:
 	// what stays in a CPU's cache until it is packed.
@@ -16,8 +19,6 @@ const (
 	// sharedPiece is about what one reader takes of a record that several read at once: a layer seldom lacks as many
 	// experts as there are readers, and waits for the last of them.
 	sharedPiece = 512 << 10
-	// mostPieces bounds the pieces of a record.
-	mostPieces = 16
 	// bandPiece is the most that one read for a band asks for.
 	bandPiece = 8 << 20
 	// directPiece is the same as recordPiece for direct reads, before which nothing is
@@ -26,7 +27,7 @@ const (
 )
 
 // piecesOf is in how many pieces a record of so many bytes is read.
-func piecesOf(stride uint64) int { return int(min(max(stride/sharedPiece, 1), mostPieces)) }
+func piecesOf(stride uint64) int { return int(min(max(stride/sharedPiece, 1), MostPieces)) }
 
 // reader takes tensors' bytes from a file's address space, and counts them.
 type reader struct {
@@ -37,7 +38,8 @@ type reader struct {
 
 // ReadRecord implements Source.
 func (s *GGUF) ReadRecord(ctx context.Context, layer, expert int, dst []byte) error {
-	return s.ReadPiece(ctx, layer, expert, 0, 1, dst)
+	_, err := s.ReadPiece(ctx, layer, expert, 0, 1, dst)
+	return err
 }
 
 // Pieces implements Source.
@@ -48,26 +50,29 @@ func (s *GGUF) Pieces(layer, _ int) int {
 	return 1
 }
 
-// ReadPiece implements Source.
-func (s *GGUF) ReadPiece(ctx context.Context, layer, expert, piece, of int, dst []byte) error {
+// ReadPiece implements Source. A GGUF has no checksums: sums are 0.
+func (s *GGUF) ReadPiece(ctx context.Context, layer, expert, piece, of int, dst []byte) (sum uint32, err error) {
 	rec, ok := s.records[layer]
 	switch {
 	case !ok:
-		return fmt.Errorf("store: %s: layer %d: have no expert records of it", s.name(), layer)
+		return 0, fmt.Errorf("store: %s: layer %d: have no expert records of it", s.name(), layer)
 	case expert < 0 || expert >= rec.experts:
-		return fmt.Errorf("store: %s: layer %d: have expert %d, want 0 to %d", s.name(), layer, expert, rec.experts-1)
+		return 0, fmt.Errorf("store: %s: layer %d: have expert %d, want 0 to %d", s.name(), layer, expert, rec.experts-1)
 	case uint64(len(dst)) != rec.stride:
-		return fmt.Errorf("store: %s: layer %d: have room for %d bytes, want the stride of %d", s.name(), layer, len(dst), rec.stride)
+		return 0, fmt.Errorf("store: %s: layer %d: have room for %d bytes, want the stride of %d", s.name(), layer, len(dst), rec.stride)
 	case piece < 0 || piece >= of:
-		return fmt.Errorf("store: layer %d expert %d: have piece %d of %d, want one of them", layer, expert, piece, of)
+		return 0, fmt.Errorf("store: layer %d expert %d: have piece %d of %d, want one of them", layer, expert, piece, of)
 	}
 	scratch := s.scratch.get()
 	defer s.scratch.put(scratch)
 	if err := s.experts.readRecord(ctx, rec, expert, piece, of, dst, scratch); err != nil {
-		return fmt.Errorf("store: layer %d expert %d: %w", layer, expert, err)
+		return 0, fmt.Errorf("store: layer %d expert %d: %w", layer, expert, err)
 	}
-	return nil
+	return 0, nil
 }
+
+// Check implements Source.
+func (s *GGUF) Check(int, int, []uint32) error { return nil }
 
 // readRecord packs a piece of an expert's record into dst; what dst has behind the record becomes zero with the last.
 func (s *reader) readRecord(ctx context.Context, rec *record, expert, piece, of int, dst, scratch []byte) error {

@@ -20,13 +20,18 @@ type Source interface {
 	// GPU memory; after an error its contents are undefined.
 	ReadRecord(ctx context.Context, layer, expert int, dst []byte) error
 
-	// Pieces is in how many pieces the record of one expert is best read at once, at least 1. It may change
+	// Pieces is in how many pieces the record of one expert is best read at once, 1 to MostPieces. It may change
 	// between two reads of a record; of an expert that is not there it is 1.
 	Pieces(layer, expert int) int
 
 	// ReadPiece is ReadRecord for one of a record's pieces, numbered from 0 to of-1: it writes what no other piece
-	// writes, and all of them write the whole record. of is 1 or what Pieces gave; dst is the whole record's.
-	ReadPiece(ctx context.Context, layer, expert, piece, of int, dst []byte) error
+	// writes, and all of them write the whole record. of is 1 or what Pieces gave; dst is the whole record's. The
+	// record may be used once Check has been given the sums of all its pieces.
+	ReadPiece(ctx context.Context, layer, expert, piece, of int, dst []byte) (sum uint32, err error)
+
+	// Check fails where a record whose pieces were read is not as it should be. sums are those of its pieces, in
+	// their order.
+	Check(layer, expert int, sums []uint32) error
 
 	// ReadBand gives a band of a resident weight (indices into the plan's weights
 	// and the placed weight's bands) to emit in pieces of at most 8 MiB: data is
