@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/sluicehost/sluice/core/engine"
 )
@@ -21,8 +20,8 @@ type benchCmd struct {
 	Decode     int          `default:"64" placeholder:"N" help:"Tokens to make after it (default 64)."`
 	Runs       int          `default:"3" placeholder:"N" help:"Runs after the first, which is told apart: it finds no expert on the GPU (default 3)."`
 	Profile    bool         `help:"Then run once more with each dispatch by itself, and show the GPU time of each kernel."`
-	CPUProfile string       `name:"cpuprofile" placeholder:"FILE" help:"Write a profile of the host's CPU time while it makes the tokens of the last run, for go tool pprof."`
-	Out        string       `placeholder:"FILE" help:"Write the JSON to this file, too."`
+	CPUProfile string       `name:"cpuprofile" placeholder:"FILE" help:"Write a profile of the host's CPU time while it makes the tokens of the last run, for go tool pprof. A file that is there is replaced."`
+	Out        string       `placeholder:"FILE" help:"Write the JSON to this file, too, in place of what is there."`
 	JSON       bool         `name:"json" help:"As JSON."`
 }
 
@@ -106,7 +105,7 @@ func (c *benchCmd) Run(a *app) error {
 }
 
 // output makes the file of --out; nil where there is none.
-func (c *benchCmd) output() (*os.File, error) {
+func (c *benchCmd) output() (*outputFile, error) {
 	if c.Out == "" {
 		return nil, nil
 	}
@@ -114,7 +113,7 @@ func (c *benchCmd) output() (*os.File, error) {
 }
 
 // runOne measures one budget.
-func (c *benchCmd) runOne(a *app, out *os.File) error {
+func (c *benchCmd) runOne(a *app, out *outputFile) error {
 	r := &benchReport{Prompt: c.Prompt, Decode: c.Decode}
 	cpu, err := c.cpuProfile("")
 	if err != nil {
@@ -139,7 +138,7 @@ func (c *benchCmd) runOne(a *app, out *os.File) error {
 }
 
 // show prints a result as the flags say.
-func (c *benchCmd) show(a *app, out *os.File, result any, print func(io.Writer) error) error {
+func (c *benchCmd) show(a *app, out *outputFile, result any, print func(io.Writer) error) error {
 	if out != nil {
 		if err := writeJSON(out, result); err != nil {
 			return fmt.Errorf("--out: %w", err)

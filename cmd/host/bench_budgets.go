@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -139,7 +138,7 @@ func (p benchPlan) why(s *benchSurvey) string {
 
 // cpuProfile is where the CPU time goes. It keeps the first error, which the profiler loses.
 type cpuProfile struct {
-	file *os.File
+	file *outputFile
 	err  error
 }
 

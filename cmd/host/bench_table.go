@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sync"
 )
@@ -38,7 +37,7 @@ var errNoRow = errors.New("no budget could be measured")
 
 // runTable measures a row for each budget and state. Ctrl-C prints those that are done at once, since a step that has begun
 // may take longer than the host may after it.
-func (c *benchCmd) runTable(a *app, out *os.File) error {
+func (c *benchCmd) runTable(a *app, out *outputFile) error {
 	t := &benchTable{Prompt: c.Prompt, Decode: c.Decode, Runs: c.Runs, Rows: []benchRow{}, Notes: []string{}, Limits: machineLimits{Caches: []benchCache{}}}
 	done := make(chan error, 1)
 	go func() { done <- c.fill(a, t) }()
@@ -202,7 +201,7 @@ func (t *benchTable) measured() bool {
 }
 
 // show computes what takes all rows, and prints.
-func (t *benchTable) show(c *benchCmd, a *app, out *os.File) error {
+func (t *benchTable) show(c *benchCmd, a *app, out *outputFile) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.Interrupted = context.Cause(a.ctx) != nil

@@ -25,35 +25,56 @@ func readLimited(path string, most int64) ([]byte, error) {
 	return data, err
 }
 
-// createOutput makes the file that a flag names, or empties the one that is there, unless that is
+// outputFile is a file that a flag names. What was there before is gone once something is written, so
+// that a command that fails to start costs nothing.
+type outputFile struct {
+	file     *os.File
+	replaces bool // something is there yet
+}
+
+// createOutput makes the file that a flag names, or opens the one that is there, unless that is
 // a model or of a store: one slip of the hand must not cost a day's download.
-func createOutput(flag, path string) (*os.File, error) {
+func createOutput(flag, path string) (*outputFile, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
-	if err == nil {
-		if err = emptyOutput(f); err != nil {
-			err = errors.Join(err, f.Close())
-		}
-	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
-	return f, nil
+	replaces, err := mayReplace(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, errors.Join(err, f.Close()))
+	}
+	return &outputFile{f, replaces}, nil
 }
 
-func emptyOutput(f *os.File) error {
+// mayReplace says whether a file holds something, and refuses one that is worth more than an output.
+func mayReplace(f *os.File) (bool, error) {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return err
+		return false, err
 	}
 	var begin [4]byte
 	if n, _ := f.ReadAt(begin[:], 0); string(begin[:n]) == "GGUF" {
-		return fmt.Errorf("%s: have a GGUF file there, want a path where nothing is lost", f.Name())
+		return false, fmt.Errorf("%s: have a GGUF file there, want a path where nothing is lost", f.Name())
 	}
 	if dir := filepath.Dir(f.Name()); info.Size() > 0 && store.IsStore(dir) {
-		return fmt.Errorf("%s: have a file of the store %s there, want a path where nothing is lost", f.Name(), dir)
+		return false, fmt.Errorf("%s: have a file of the store %s there, want a path where nothing is lost", f.Name(), dir)
 	}
-	return f.Truncate(0)
+	return info.Size() > 0, nil
 }
+
+// Write implements io.Writer.
+func (o *outputFile) Write(data []byte) (int, error) {
+	if o.replaces {
+		if err := o.file.Truncate(0); err != nil {
+			return 0, err
+		}
+		o.replaces = false
+	}
+	return o.file.Write(data)
+}
+
+// Close implements io.Closer. A file to which nothing was written is as it was.
+func (o *outputFile) Close() error { return o.file.Close() }
 
 // writeOutput is createOutput with what is to be in the file.
 func writeOutput(flag, path string, data []byte) error {

@@ -50,6 +50,34 @@ func TestOutputSparesModels(t *testing.T) {
 	}
 }
 
+// TestOutputKeptUntilWritten: a command that fails to start leaves earlier outputs as they were.
+func TestOutputKeptUntilWritten(t *testing.T) {
+	old := filepath.Join(t.TempDir(), "old")
+	const was = "an earlier one"
+	for _, args := range [][]string{{"run", "--prompt", "x", "--trace"}, {"run", "--prompt", "x", "--stats-json"}, {"eval", "--trace"}, {"eval", "--stats-json"},
+		{"bench", "--trace"}, {"bench", "--out"}, {"bench", "--cpuprofile"}, {"bench", "--budgets", "max", "--out"}} {
+		if err := os.WriteFile(old, []byte(was), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := inProcess(t, "", append(args, old, "--model", "/no/such")...)
+		if have := string(readFile(t, old)); r.code != 1 || have != was {
+			t.Errorf("%v: have code %d and %q there, want 1 and %q", args, r.code, have, was)
+		}
+	}
+	f, err := createOutput("--out", old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"a", "b"} {
+		if _, err := f.Write([]byte(part)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil || string(readFile(t, old)) != "ab" {
+		t.Errorf("have %v and %q, want ab alone", err, readFile(t, old))
+	}
+}
+
 // TestOutputsApart: two outputs have no file in common, but a device takes both.
 func TestOutputsApart(t *testing.T) {
 	dir := t.TempDir()

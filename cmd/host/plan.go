@@ -25,7 +25,7 @@ type planCmd struct {
 	DiskGBs   float64 `name:"disk-gbs" placeholder:"X" help:"Limit: GB per second that expert records are read at. Default: no limit."`
 	UploadGBs float64 `name:"upload-gbs" placeholder:"X" help:"Limit: GB per second from memory to the GPU. Default: no limit."`
 	TokenMS   float64 `name:"token-ms" placeholder:"X" help:"Limit: milliseconds that a token takes with every expert resident. Default: no limit."`
-	SVG       string  `name:"svg" placeholder:"FILE" help:"Draw the curves of --trace into this file."`
+	SVG       string  `name:"svg" placeholder:"FILE" help:"Draw the curves of --trace into this file, in place of what is there."`
 	JSON      bool    `name:"json" help:"As JSON."`
 }
 

@@ -83,7 +83,10 @@ func (c *runCmd) Run(a *app) error {
 			g.report().print(a.err)
 		}
 	}
-	return errors.Join(err, stats.write(g.report()), l.close())
+	if err == nil || g.begun { // else there is nothing to tell, and an earlier report stays
+		err = errors.Join(err, stats.write(g.report()))
+	}
+	return errors.Join(err, l.close())
 }
 
 // begin makes the tokens of the prompt, and what prints the answer.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/sluicehost/sluice/core/gpu"
@@ -14,7 +13,7 @@ import (
 
 // statsFlag asks for a report.
 type statsFlag struct {
-	StatsJSON string `name:"stats-json" placeholder:"FILE" help:"At the end write counts, bytes and times to this file as JSON (docs/stats.md); - is standard output."`
+	StatsJSON string `name:"stats-json" placeholder:"FILE" help:"At the end write counts, bytes and times to this file as JSON (docs/stats.md), in place of what is there; - is standard output."`
 }
 
 // statsReport is what a run took. Times are in seconds.
@@ -154,10 +153,10 @@ func (g *generation) report() *statsReport {
 // statsFile is where a report goes; nil is nowhere.
 type statsFile struct {
 	io.Writer
-	file *os.File // nil for standard output
+	file *outputFile // nil for standard output
 }
 
-// open makes the file before the work is done.
+// open makes or opens the file before the work is done.
 func (f statsFlag) open(a *app) (*statsFile, error) {
 	switch f.StatsJSON {
 	case "":

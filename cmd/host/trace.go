@@ -1,12 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/sluicehost/sluice/core/engine"
@@ -17,16 +17,31 @@ import (
 
 // traceFlag asks for a record of the routing.
 type traceFlag struct {
-	Trace string `placeholder:"FILE" help:"Write which experts each token picked in each layer, and which were guessed before, to this file (docs/trace-format.md), for host plan --trace. A run that is killed leaves what it has written."`
+	Trace string `placeholder:"FILE" help:"Write which experts each token picked in each layer, and which were guessed before, to this file (docs/trace-format.md), for host plan --trace. A file that is there is replaced once the first step is done; a run that is killed leaves what it has written."`
 }
 
 // recorder writes a routing trace; nil writes none.
 type recorder struct {
-	file   *os.File
+	file   *outputFile
+	header []byte          // held back while an earlier trace is there and no step is done
 	writer *routing.Writer // once the model is loaded
 }
 
-// load loads a model whose routing is recorded, if the flag says so. The file is made before.
+// Write takes what the trace's writer writes: the header, and then each step.
+func (r *recorder) Write(data []byte) (int, error) {
+	if r.file.replaces && r.header == nil {
+		r.header = bytes.Clone(data)
+		return len(data), nil
+	}
+	if r.header == nil {
+		return r.file.Write(data)
+	}
+	_, err := r.file.Write(append(r.header, data...)) // in one write, as every step
+	r.header = nil
+	return len(data), err
+}
+
+// load loads a model whose routing is recorded, if the flag says so. The file is opened before.
 func (f traceFlag) load(a *app, m modelFlags, r registryFlags, e engineFlags, o engine.Options) (*loaded, error) {
 	if f.Trace == "" {
 		return a.load(m, r, e, o)
@@ -48,9 +63,9 @@ func (f traceFlag) load(a *app, m modelFlags, r registryFlags, e engineFlags, o 
 	return l, nil
 }
 
-// begin writes the header.
+// begin writes the header, to the file unless an earlier trace is there.
 func (r *recorder) begin(l *loaded) (err error) {
-	r.writer, err = routing.NewWriter(r.file, traceHeader(l.path, l.sum, l.model))
+	r.writer, err = routing.NewWriter(r, traceHeader(l.path, l.sum, l.model))
 	return err
 }
 

@@ -92,3 +92,36 @@ func TestEvictionFlag(t *testing.T) {
 		}
 	}
 }
+
+// TestTraceReplacesLate: an earlier trace and report stay where a run ends before its first step, and make room for those of one that does not.
+func TestTraceReplacesLate(t *testing.T) {
+	t.Parallel()
+	needGPU(t)
+	dir := t.TempDir()
+	trace, stats := filepath.Join(dir, "trace"), filepath.Join(dir, "stats")
+	was := strings.Repeat("an earlier one ", 10000) // longer than what comes
+	for _, path := range []string{trace, stats} {
+		if err := os.WriteFile(path, []byte(was), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(ctx string) result {
+		return runHost(t, "", "run", "--model", tiny, "--raw", "--prompt", "In the beginning", "-n", "3", "--ctx", ctx, "--trace", trace, "--stats-json", stats)
+	}
+	run("1").fails(t, "the context holds 1")
+	if string(readFile(t, trace)) != was || string(readFile(t, stats)) != was {
+		t.Error("have the files changed by a run that made nothing")
+	}
+	run("64").ok(t)
+	f, err := os.Open(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if x, err := routing.Read(f); err != nil || len(x.Steps) < 3 || x.Cut {
+		t.Errorf("have %v, %+v, want a whole trace of three steps or more", err, x)
+	}
+	if data := readFile(t, stats); data[0] != '{' || !strings.HasSuffix(string(data), "}\n") {
+		t.Errorf("have the report %.40q", data)
+	}
+}
