@@ -325,12 +325,8 @@ func TestSmallBudget(t *testing.T) {
 	t.Parallel()
 	needGPU(t)
 	r := runHost(t, "", "eval", "--model", tiny, "--gpu-budget", "100kB")
-	r.fails(t, "GPU budget: have 100000 bytes, want at least ", "--gpu-budget")
-	_, rest, _ := strings.Cut(r.stderr, "want at least ")
-	var least int
-	if _, err := fmt.Sscan(rest, &least); err != nil {
-		t.Fatalf("%q: %v", rest, err)
-	}
+	r.fails(t, "GPU budget: have 100 kB, want at least ", " MB (", " bytes): ", "--ctx, --chunk or --kv fits: host plan --model "+tiny+" --gpu-budget 100000")
+	least := r.leastBudget(t)
 	c := goldenCases(t)[0]
 	in := fmt.Sprintf(`{"tokens":%s,"greedy":8}`, strings.ReplaceAll(fmt.Sprint(c.Tokens), " ", ","))
 	eval := func(budget string) result {

@@ -103,7 +103,7 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, o engine.Option
 	l.model, err = engine.Load(a.ctx, l.device, store.Header(f.File), process, open, o)
 	shown.done()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w%s", path, err, budgetHint(path, err))
 	}
 	// From here on nothing is asked of the plugin, so its process goes before the first token.
 	pid, closed := process.PID(), process.Close()
@@ -115,6 +115,15 @@ func (a *app) load(m modelFlags, r registryFlags, e engineFlags, o engine.Option
 	l.session, err = l.model.NewSession()
 	l.took = time.Since(start)
 	return l, err
+}
+
+// budgetHint says what to do about a budget that is too small; empty where that is not what went wrong.
+func budgetHint(path string, err error) string {
+	var small *engine.BudgetError
+	if !errors.As(err, &small) {
+		return ""
+	}
+	return fmt.Sprintf(": give --gpu-budget %d or more, or see which --ctx, --chunk or --kv fits: host plan --model %s --gpu-budget %d", small.Want(), quoted(path), small.Have)
 }
 
 // options are the flags in the engine's terms, beside what a command sets by itself.

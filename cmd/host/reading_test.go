@@ -101,7 +101,7 @@ func TestRunRAMCache(t *testing.T) {
 			t.Errorf("have code %d, no %q in %s", r.code, want, r.stderr)
 		}
 	}
-	for size, want := range map[string]string{"1kB": "--ram-cache: ram: have 1000 bytes, want at least ", "100TB": "--ram-cache: have 100 TB, want at most the "} {
+	for size, want := range map[string]string{"1kB": "--ram-cache: ram: have 1.00 kB, want at least ", "100TB": "--ram-cache: have 100 TB, want at most the "} {
 		if size == "100TB" && availableMemory(os.DirFS("/proc")) == 0 {
 			continue // nothing to compare with
 		}

@@ -16,8 +16,14 @@ import (
 func smallestBudget(t testing.TB, command string, args ...string) int {
 	t.Helper()
 	r := runHost(t, "", append([]string{command, "--gpu-budget", "1"}, args...)...)
-	r.fails(t, "GPU budget: have 1 bytes, want at least ")
-	_, rest, _ := strings.Cut(r.stderr, "want at least ")
+	r.fails(t, "GPU budget: have 1 B, want at least ")
+	return r.leastBudget(t)
+}
+
+// leastBudget is the least budget that a refusal names.
+func (r result) leastBudget(t testing.TB) int {
+	t.Helper()
+	_, rest, _ := strings.Cut(r.stderr, "give --gpu-budget ")
 	var least int
 	if _, err := fmt.Sscan(rest, &least); err != nil {
 		t.Fatalf("%q: %v", r.stderr, err)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/sluicehost/sluice/core/gpu"
 	"github.com/sluicehost/sluice/core/stream"
 	"github.com/sluicehost/sluice/sdk/program"
@@ -41,8 +43,9 @@ func (e *BudgetError) Want() uint64 { return e.Fixed + e.Pool }
 
 // Error implements error.
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("engine: GPU budget: have %d bytes, want at least %d: %d for the dense weights and other fixed parts, %d for the smallest expert pool: give --gpu-budget more, or less context (--ctx)",
-		e.Have, e.Want(), e.Fixed, e.Pool)
+	size := func(n uint64) string { return humanize.BytesN(n, 3) }
+	return fmt.Sprintf("engine: GPU budget: have %s, want at least %s (%d bytes): %s for the dense weights and other fixed parts, %s for the smallest expert pool",
+		size(e.Have), size(e.Want()), e.Want(), size(e.Fixed), size(e.Pool))
 }
 
 // Predict is what Load would make of a device's memory with these options: bytes by kind, and the banks. It needs

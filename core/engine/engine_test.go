@@ -38,7 +38,7 @@ func TestPoolSizesGiveTheSameLogits(t *testing.T) {
 		}
 	}
 	_, err := engine.Load(context.Background(), dev, store.Header(f), planner{}, opener(f), engine.Options{Budget: smallest - 1, KVF32: true})
-	if err == nil || !strings.Contains(err.Error(), "want at least "+itoa(smallest)) {
+	if err == nil || !strings.Contains(err.Error(), " ("+itoa(smallest)+" bytes)") {
 		t.Errorf("a byte below the smallest budget %d: have error %v", smallest, err)
 	}
 }

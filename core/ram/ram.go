@@ -17,6 +17,8 @@ import (
 	"math"
 	"sync"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/sluicehost/sluice/core/store"
 	"github.com/sluicehost/sluice/core/stream"
 	"github.com/sluicehost/sluice/sdk/program"
@@ -98,7 +100,7 @@ func divide(records []*program.PlacedRecord, experts int, size uint64) ([]stream
 	banks, err := stream.Divide(groups, math.MaxInt64, int64(min(size, math.MaxInt64)))
 	var small *stream.BudgetError
 	if errors.As(err, &small) {
-		return nil, fmt.Errorf("ram: have %d bytes, want at least %d: give more, or none at all", small.Have, small.Want)
+		return nil, fmt.Errorf("ram: have %s, want at least %s (%d bytes): give more, or none at all", humanize.BytesN(uint64(small.Have), 3), humanize.BytesN(uint64(small.Want), 3), small.Want)
 	}
 	return banks, err
 }

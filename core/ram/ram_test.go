@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/sluicehost/sluice/core/store"
 	"github.com/sluicehost/sluice/sdk/program"
 )
@@ -161,7 +163,7 @@ func TestSizes(t *testing.T) {
 	for size := uint64(0); size < 1<<20; size += 1 + size/3 {
 		c, err := New(&disk{}, placed(), experts, size)
 		if size < 4096+8192 {
-			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("have %d bytes, want at least 12288", size)) {
+			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("have %s, want at least 12.3 kB (12288 bytes)", humanize.BytesN(size, 3))) {
 				t.Errorf("%d bytes: have %v", size, err)
 			}
 			continue
