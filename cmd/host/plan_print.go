@@ -45,6 +45,9 @@ func (r *planReport) printBudget(w io.Writer) {
 	for _, s := range r.Suggestions {
 		fmt.Fprintf(w, "  %s\n", s)
 	}
+	if r.nothing != "" {
+		fmt.Fprintf(w, "  %s\n", r.nothing)
+	}
 }
 
 // largestText is what the largest budget holds.

@@ -44,6 +44,7 @@ type planReport struct {
 	Trace        *planTrace          `json:"trace,omitempty"`
 	Limits       simulate.Limits     `json:"limits"`
 	Curve        []planPoint         `json:"curve"`
+	nothing      string              // says that there are no suggestions
 	readers      int
 	depth        int    // of --lookahead, in the engine's terms
 	binding      uint64 // bytes that the device binds at once
@@ -205,7 +206,7 @@ func (r *planReport) ahead(d *simulate.Demand) simulate.Ahead {
 	return lookahead.New(d.Guesses(), r.readers)
 }
 
-// suggest looks for what makes a model fit that does not: less context, smaller chunks, smaller KV caches.
+// suggest looks for what makes a model fit that does not: less context, smaller chunks, smaller KV caches. Where nothing does it says so.
 func (r *planReport) suggest(budget uint64, smallest func(ctx, chunk int, kv string) (uint64, error)) {
 	const leastContext, leastChunk = 256, 32
 	try := func(ctx, chunk int, kv string) bool {
@@ -226,6 +227,16 @@ func (r *planReport) suggest(budget uint64, smallest func(ctx, chunk int, kv str
 		for ctx := r.Context / 2; ctx >= leastContext && !try(ctx, r.Chunk, kv); ctx /= 2 {
 		}
 	}
-	for ctx := r.Context / 2; ctx >= leastContext && len(r.Suggestions) == 0 && !try(ctx, leastChunk, "f16"); ctx /= 2 {
+	if len(r.Suggestions) > 0 {
+		return
+	}
+	chunk, least := min(leastChunk, r.Chunk), min(leastContext, r.Context)
+	for ctx := r.Context; ctx > least; ctx /= 2 {
+		if try(ctx, chunk, "f16") {
+			return
+		}
+	}
+	if n, err := smallest(least, chunk, "f16"); err == nil && !try(least, chunk, "f16") {
+		r.nothing = fmt.Sprintf("no --ctx down to %d with --chunk down to %d fits: with both and --kv f16 it takes %s (--gpu-budget %d)", least, chunk, size(n), n)
 	}
 }

@@ -121,6 +121,17 @@ func TestPlanWithoutGPU(t *testing.T) {
 			t.Errorf("have code %d, no %q in\n%s", r.code, want, r.stdout)
 		}
 	}
+	const nothing = "no --ctx down to 256 with --chunk down to 32 fits: with both and --kv f16 it takes "
+	small := plan("--device", "gpu", "--gpu-budget", "1MB")
+	_, rest, found := strings.Cut(small.stdout, nothing)
+	_, rest, _ = strings.Cut(rest, "(--gpu-budget ")
+	least, _, _ := strings.Cut(rest, ")")
+	if !found || strings.Contains(r.stdout, nothing) {
+		t.Errorf("have no %q in\n%s\nor have it in\n%s", nothing, small.stdout, r.stdout)
+	}
+	if r := plan("--device", "gpu", "--gpu-budget", least); r.code != 1 || !strings.Contains(r.stdout, "--ctx 256 --chunk 32 --kv f16 works from ") || strings.Contains(r.stdout, nothing) {
+		t.Errorf("have code %d, %s, want what fits in %s", r.code, r.stdout, least)
+	}
 	if !strings.Contains(r.stderr, "the budget of 15.0 MB is too small: want at least ") {
 		t.Errorf("have errors %s", r.stderr)
 	}
