@@ -156,9 +156,9 @@ func (r *diskReport) whyReaders(row diskRow) string {
 		}
 	}
 	if row.Readers < most {
-		return fmt.Sprintf("more readers gain less than %.0f %%; up to %d were measured", 100*(1/enough-1), most)
+		return fmt.Sprintf("more readers gain less than %.0f%%; up to %d were measured", 100*(1/enough-1), most)
 	}
-	return fmt.Sprintf("fewer readers give less than %.0f %% of it; more than %d were not measured", 100*enough, most)
+	return fmt.Sprintf("fewer readers give less than %.0f%% of it; more than %d were not measured", 100*enough, most)
 }
 
 // print writes a table.
@@ -170,7 +170,7 @@ func (r *diskReport) print(out io.Writer) error {
 		for _, x := range r.Rows {
 			cached := "unknown"
 			if x.Cached != nil {
-				cached = fmt.Sprintf("%.1f %%", 100*float64(*x.Cached)/float64(max(r.File, 1)))
+				cached = shareText(*x.Cached, r.File)
 			}
 			fmt.Fprintf(t, "%s\t%s\t%d\t%s/s\t%d\t%.2f ms\t%.2f ms\t%s\n", x.Source, x.mode(), x.Readers, size(uint64(x.Rate)), x.Records, 1e3*x.Median, 1e3*x.P95, cached)
 		}

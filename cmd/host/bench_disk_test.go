@@ -29,11 +29,11 @@ func TestDiskAdvice(t *testing.T) {
 		why   string
 	}{
 		"nothing":          {gguf, nil, "", ""},
-		"fewest readers":   {gguf, [][]diskRow{rows(fromGGUF, false, 50, 91, 100, 99), rows(likeStore, false, 90, 100)}, "--model m.gguf --readers 2", "more readers gain less than 11 %; up to 8 were measured"},
+		"fewest readers":   {gguf, [][]diskRow{rows(fromGGUF, false, 50, 91, 100, 99), rows(likeStore, false, 90, 100)}, "--model m.gguf --readers 2", "more readers gain less than 11%; up to 8 were measured"},
 		"direct is little": {gguf, [][]diskRow{rows(fromGGUF, false, 100), rows(fromGGUF, true, 100, 109)}, "--model m.gguf --readers 1", ""},
 		"direct is much":   {gguf, [][]diskRow{rows(fromGGUF, false, 100), rows(fromGGUF, true, 100, 150)}, "--model m.gguf --readers 2 --direct on", ""},
 		"a store pays":     {gguf, [][]diskRow{rows(fromGGUF, false, 100), rows(likeStore, false, 60, 120)}, "--store DIR --readers 2", ""},
-		"the store pays":   {packed, [][]diskRow{rows(fromStore, true, 200), rows(fromGGUF, false, 100)}, "--store s --readers 1 --direct on", "fewer readers give less than 90 % of it; more than 1 were not measured"},
+		"the store pays":   {packed, [][]diskRow{rows(fromStore, true, 200), rows(fromGGUF, false, 100)}, "--store s --readers 1 --direct on", "fewer readers give less than 90% of it; more than 1 were not measured"},
 		"it does not":      {packed, [][]diskRow{rows(fromStore, true, 105), rows(fromGGUF, false, 100)}, "--model m.gguf --readers 1", ""},
 		"a store alone":    {modelFlags{Model: "dir"}, [][]diskRow{rows(fromStore, false, 5, 6, 7)}, "--store dir --readers 4", "more than 4 were not measured"},
 	} {

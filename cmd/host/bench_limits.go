@@ -124,7 +124,7 @@ func (x *benchCache) measure(ctx context.Context, s *benchSurvey) error {
 	return nil
 }
 
-// benchSpeed is what the formula of docs/streaming.md allows, in tokens per second; 0 where nothing is known.
+// benchSpeed is what the formula of docs/streaming.md allows, in tokens per second; 0 where it is unknown.
 type benchSpeed struct {
 	Bound  float64 `json:"overlapped_tokens_per_second"` // reading, copying and computing overlap
 	Serial float64 `json:"serial_tokens_per_second"`     // nothing overlaps
@@ -132,8 +132,12 @@ type benchSpeed struct {
 }
 
 // speed is the limit where each token needs so many bytes from the disk, as files have them, and from --ram-cache, as the GPU has them.
+// It is unknown where what has a part in it is.
 func (l machineLimits) speed(disk benchCache, read, ram float64) benchSpeed {
 	m := read*disk.Grows + ram // bytes that a token lacks, as the GPU has them
+	if l.Token <= 0 || read > 0 && disk.Disk <= 0 || m > 0 && l.Upload <= 0 {
+		return benchSpeed{}
+	}
 	limits := simulate.Limits{Upload: l.Upload, Token: time.Duration(l.Token * float64(time.Second))}
 	if read > 0 && disk.Disk > 0 {
 		limits.Disk = disk.Disk * m / read // what the disk's part of them takes

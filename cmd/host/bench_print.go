@@ -21,8 +21,8 @@ func (r *benchReport) print(out io.Writer) error {
 			if i == 0 {
 				name = "cold"
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%.1f %%\t%s\n", name, speed(r.Prompt, perSecond(r.Prompt, x.Prefill)), speed(r.Decode, perSecond(r.Decode, x.Decode)),
-				100*x.HitRate, size(uint64(x.Read)))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", name, speed(r.Prompt, perSecond(r.Prompt, x.Prefill)), speed(r.Decode, perSecond(r.Decode, x.Decode)),
+				percentText(x.HitRate), size(uint64(x.Read)))
 		}
 		if r.Warm != nil {
 			fmt.Fprintf(t, "median\t%s\t%s\n", speed(r.Prompt, r.Warm.Prefill), speed(r.Decode, r.Warm.Decode))
@@ -50,7 +50,7 @@ func (r *benchReport) printKernels(w io.Writer) {
 	table(w, func(t io.Writer) {
 		fmt.Fprintln(t, "GPU TIME\tSHARE\tDISPATCHES\tEACH\tKERNEL")
 		for _, k := range r.Kernels {
-			fmt.Fprintf(t, "%.1f ms\t%.1f %%\t%d\t%.1f µs\t%s\n", 1e3*k.Seconds, 100*k.Seconds/sum, k.Dispatches, 1e6*k.Seconds/float64(k.Dispatches), k.Kernel)
+			fmt.Fprintf(t, "%.1f ms\t%s\t%d\t%.1f µs\t%s\n", 1e3*k.Seconds, percentText(k.Seconds/sum), k.Dispatches, 1e6*k.Seconds/float64(k.Dispatches), k.Kernel)
 		}
 	})
 }

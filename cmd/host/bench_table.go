@@ -29,7 +29,8 @@ type benchTable struct {
 	Notes       []string      `json:"notes"`
 	Interrupted bool          `json:"interrupted"`
 
-	mu sync.Mutex // held while the above changes
+	mu     sync.Mutex // held while the above changes
+	capped bool       // no budget makes every expert resident
 }
 
 // errNoRow says that nothing could be measured.
@@ -158,6 +159,7 @@ func (t *benchTable) describe(s *benchSurvey) {
 	defer t.mu.Unlock()
 	t.Model, t.Device, t.File, t.Largest = s.path, s.device.Info().String(), s.bytes, s.largest
 	t.Experts, t.ExpertBytes, t.Fixed = len(s.records)*s.experts, s.bytesOfAll(), s.fixed
+	t.capped = s.most < t.Experts
 	t.Readers, t.Direct, t.Why = s.reading.readers, s.reading.direct, s.reading.why
 }
 
@@ -236,4 +238,22 @@ func (t *benchTable) finish() {
 			r.Efficient = r.Decode / r.Limit.Bound
 		}
 	}
+	if text := t.unknown(); text != "" {
+		t.Notes = append(t.Notes, text)
+	}
+}
+
+// unknown says why rows have no limit; empty where all have one.
+func (t *benchTable) unknown() string {
+	if !slices.ContainsFunc(t.Rows, func(r benchRow) bool { return r.Decode > 0 && r.Limit.Bound == 0 }) {
+		return ""
+	}
+	const what = "LIMIT, SERIAL, OF LIMIT and LIMITED BY are unknown "
+	switch {
+	case t.Limits.Token > 0:
+		return what + "where the rate of the disk or of the upload is: see the limits"
+	case t.capped:
+		return what + "without a row that has every expert resident:\nonly that tells what a token takes on the GPU, and no budget gives it here"
+	}
+	return what + "without a row that has every expert resident:\nonly that tells what a token takes on the GPU; --budgets with max has one"
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 )
@@ -17,7 +16,11 @@ func (r *benchRow) line() string {
 	if r.Error != "" {
 		return name + ": " + r.Error
 	}
-	return fmt.Sprintf("%s: prompt %s tok/s, decode %s tok/s, hit rate %.1f %%, %s/s read", name, tokText(r.Prefill), tokText(r.Decode), 100*r.HitRate, size(uint64(r.Rate)))
+	text := fmt.Sprintf("%s: prompt %s tok/s", name, tokText(r.Prefill))
+	if r.Decode == 0 {
+		return text + ", decode -, hit rate -, read -"
+	}
+	return fmt.Sprintf("%s, decode %s tok/s, hit rate %s, read %s/s", text, tokText(r.Decode), percentText(r.HitRate), size(uint64(r.Rate)))
 }
 
 // print writes limits and tables.
@@ -61,7 +64,7 @@ func (t *benchTable) printLimits(w io.Writer) {
 		}
 		fmt.Fprintf(out, "  upload\t%s\tfrom mapped memory to the GPU, %s at a time, %d at once\n", rateText(t.Limits.Upload), size(t.Largest), t.Readers)
 		if t.Limits.Token > 0 {
-			fmt.Fprintf(out, "  a token\t%.3g ms\twith every expert resident: the best such row below\n", 1e3*t.Limits.Token)
+			fmt.Fprintf(out, "  a token\t%s ms\twith every expert resident: the best such row below\n", msText(t.Limits.Token))
 		} else {
 			fmt.Fprint(out, "  a token\tunknown\twith every expert resident: no row below is so\n")
 		}
@@ -76,7 +79,7 @@ func (t *benchTable) diskText(x benchCache) string {
 		if n == nil {
 			return "unknown"
 		}
-		return fmt.Sprintf("%.1f %%", 100*float64(*n)/float64(max(x.Size, 1)))
+		return shareText(*n, x.Size)
 	}
 	switch {
 	case t.Direct:
@@ -105,9 +108,12 @@ func (t *benchTable) printRows(w io.Writer) {
 				fmt.Fprintf(out, "%s\t%s\t%s\n", r.budgetText(), orDash(r.Cache), r.Error)
 				continue
 			}
+			hits, each, read := "-", "-", "-"
+			if r.Decode > 0 {
+				hits, each, read = percentText(r.HitRate), size(uint64(r.Read)), size(uint64(r.Rate))
+			}
 			fmt.Fprintf(out, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.budgetText(), r.Cache, r.Slots, percentText(r.Share),
-				tokText(r.Prefill), tokText(r.Decode), percentText(r.HitRate), size(uint64(r.Read)), size(uint64(r.Rate)),
-				tokText(r.Limit.Bound), tokText(r.Limit.Serial), ratioText(r.Efficient))
+				tokText(r.Prefill), tokText(r.Decode), hits, each, read, tokText(r.Limit.Bound), tokText(r.Limit.Serial), ratioText(r.Efficient))
 		}
 	})
 }
@@ -157,11 +163,6 @@ func orDash(text string) string {
 		return "-"
 	}
 	return text
-}
-
-// percentText is a share in percent, 100 only where nothing lacks.
-func percentText(share float64) string {
-	return fmt.Sprintf("%.1f%%", math.Floor(1000*share+1e-6)/10)
 }
 
 func ratioText(x float64) string {

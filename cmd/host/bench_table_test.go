@@ -77,7 +77,9 @@ func TestBenchSpeed(t *testing.T) {
 		"half from RAM":        {machine, benchCache{Disk: 100, Grows: 1}, 50, 50, benchSpeed{2, 1 / (0.5 + 0.1 + 0.01), "disk"}},
 		"all from RAM":         {machine, benchCache{Disk: 100, Grows: 1}, 0, 500, benchSpeed{2, 1 / (0.5 + 0.01), "upload"}},
 		"all resident":         {machine, benchCache{Disk: 100, Grows: 1}, 0, 0, benchSpeed{100, 100, "gpu"}},
-		"disk unknown":         {machine, benchCache{}, 50, 0, benchSpeed{100, 100, "gpu"}},
+		"disk unknown":         {machine, benchCache{}, 50, 0, benchSpeed{}},
+		"upload unknown":       {machineLimits{Token: 0.01}, benchCache{Disk: 100, Grows: 1}, 50, 0, benchSpeed{}},
+		"token unknown":        {machineLimits{Upload: 1000}, benchCache{Disk: 100, Grows: 1}, 50, 0, benchSpeed{}},
 		"nothing known":        {machineLimits{}, benchCache{}, 50, 0, benchSpeed{}},
 		"resident, no GPU yet": {machineLimits{Upload: 1}, benchCache{Disk: 1, Grows: 1}, 0, 0, benchSpeed{}},
 	} {
@@ -96,7 +98,7 @@ func TestBenchFinish(t *testing.T) {
 	whole := benchRow{Budget: "max", Cache: cacheCold, Slots: 10, order: 2, Runs: []benchRun{{Prefill: 4, Decode: 5, DecodeWait: 1}}}
 	warm := whole
 	warm.Cache, warm.Runs = cacheWarm, []benchRun{{Prefill: 4, Decode: 2}}
-	r := &benchTable{Experts: 10, Decode: 10, Limits: machineLimits{Caches: []benchCache{{Cache: cacheCold, Disk: 10, Grows: 1}}},
+	r := &benchTable{Experts: 10, Decode: 10, Limits: machineLimits{Upload: 1e12, Caches: []benchCache{{Cache: cacheCold, Disk: 10, Grows: 1}}},
 		Rows: []benchRow{{Budget: "1%", Error: "too small"}, cold, whole, warm}}
 	slices.Reverse(r.Rows)
 	for i := range r.Rows {
@@ -117,6 +119,47 @@ func TestBenchFinish(t *testing.T) {
 	}
 	if x := r.Rows[3]; x.Cache == cacheWarm && x.Efficient != 1 {
 		t.Errorf("have efficiency %v of the best resident row, want 1", x.Efficient)
+	}
+}
+
+// TestBenchUnknownLimits: without a resident row there is no limit to show, and a note that says why; without decoded tokens, nothing of them.
+func TestBenchUnknownLimits(t *testing.T) {
+	t.Parallel()
+	part := benchRow{Budget: "50%", Cache: cacheWarm, Slots: 5, Share: 0.5, Runs: []benchRun{{Prefill: 4, Decode: 10, DecodeRead: 400, DecodeWanted: 1, DecodeHitRate: 0.67567}}}
+	whole := part
+	whole.Budget, whole.Slots = "max", 10
+	limits := machineLimits{Upload: 1000, Caches: []benchCache{{Cache: cacheWarm, Disk: 100, Grows: 1}}}
+	const resident = "without a row that has every expert resident"
+	for name, x := range map[string]struct {
+		table *benchTable
+		want  string // of the note; empty for none
+		row   string // of the table of speeds
+	}{
+		"no resident row": {&benchTable{Decode: 10, Rows: []benchRow{part}}, "; --budgets with max has one", " 67.5% 40.0 B 40.0 B - - -"},
+		"none can be had": {&benchTable{Decode: 10, Rows: []benchRow{part}, capped: true}, resident + ":\nonly that tells what a token takes on the GPU, and no budget gives it here", " 67.5% 40.0 B 40.0 B - - -"},
+		"known":           {&benchTable{Decode: 10, Rows: []benchRow{part, whole}}, "", " 67.5% 40.0 B 40.0 B 1.0 0.7 1.00"},
+		"nothing decoded": {&benchTable{Rows: []benchRow{part}}, "", " - - - - - - -"},
+	} {
+		r := x.table
+		r.Experts, r.Limits = 10, limits
+		for i := range r.Rows {
+			r.Rows[i].fill(8, r.Decode)
+		}
+		r.finish()
+		var out bytes.Buffer
+		if err := r.print(&out); err != nil || !strings.Contains(oneSpace(out.String()), x.row) {
+			t.Errorf("%s: have %v, no %q in\n%s", name, err, x.row, oneSpace(out.String()))
+		}
+		if notes := strings.Join(r.Notes, "\n"); (notes != "") != (x.want != "") || !strings.Contains(notes, x.want) {
+			t.Errorf("%s: have notes %q, want %q", name, notes, x.want)
+		}
+		want := "50%, warm: prompt 2.0 tok/s, decode 1.0 tok/s, hit rate 67.5%, read 40.0 B/s"
+		if r.Decode == 0 {
+			want = "50%, warm: prompt 2.0 tok/s, decode -, hit rate -, read -"
+		}
+		if have := r.Rows[0].line(); have != want {
+			t.Errorf("%s: have %q, want %q", name, have, want)
+		}
 	}
 }
 
@@ -144,7 +187,7 @@ func TestBenchTableWidth(t *testing.T) {
 			t.Errorf("have %d columns: %s", len(line)-1, line)
 		}
 	}
-	for _, want := range []string{"disk, cold 1.53 GB/s", "85.7 % of the file could not be dropped", "a token 7.49 ms", "1% - too small: want at least 1.0%, in all 2.15 GB (--gpu-budget 2147483648)", " 1.25\n"} {
+	for _, want := range []string{"disk, cold 1.53 GB/s", "85.7% of the file could not be dropped", "a token 7.49 ms", "1% - too small: want at least 1.0%, in all 2.15 GB (--gpu-budget 2147483648)", " 1.25\n"} {
 		if !strings.Contains(oneSpace(out.String()), oneSpace(want)) && !strings.Contains(out.String(), want) {
 			t.Errorf("have no %q in\n%s", want, &out)
 		}
@@ -232,8 +275,8 @@ func TestBenchBudgets(t *testing.T) {
 		if r.Share < 0.25 || r.Share > 0.5 || r.Slots != int(math.Round(r.Share*float64(b.Experts))) || r.HitRate <= 0 || r.HitRate >= 1 { // a small bank takes a power of two, and fills it
 			t.Errorf("have %+v, want a quarter of the experts or more to have a slot", r)
 		}
-		if r.Limit.Bound <= 0 || r.Limit.Serial <= 0 || r.Limit.Serial > r.Limit.Bound || math.Abs(r.Efficient*r.Limit.Bound-r.Decode) > 1e-6 || (r.Cache == cacheCold) != (r.Runs[1].Dropping > 0) {
-			t.Errorf("have limit %+v, efficiency %v of %+v", r.Limit, r.Efficient, r)
+		if r.Limit != (benchSpeed{}) || r.Efficient != 0 || (r.Cache == cacheCold) != (r.Runs[1].Dropping > 0) {
+			t.Errorf("have limit %+v, efficiency %v of %+v, want them unknown, as nothing tells what a token takes", r.Limit, r.Efficient, r)
 		}
 		if why := r.Stats.Reading.Why; why != b.Why || !strings.HasPrefix(why, "auto: ") {
 			t.Errorf("have read as %q, want the reason of the table, %q", why, b.Why)

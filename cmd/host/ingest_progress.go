@@ -39,7 +39,7 @@ func (t *transfer) update(done, total uint64) {
 	}
 	t.rate += weight * (rate - t.rate)
 	t.last, t.at = done, now
-	t.show(now, fmt.Sprintf("%s: %d %% of %s, %s", t.doing, done*100/total, size(total), pace(t.rate, total-min(done, total))))
+	t.show(now, fmt.Sprintf("%s: %s of %s, %s", t.doing, doneText(done, total), size(total), pace(t.rate, total-min(done, total))))
 }
 
 // pace is a rate and how long what is left takes at it.

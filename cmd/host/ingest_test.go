@@ -54,7 +54,7 @@ func TestTransfer(t *testing.T) {
 	p.at, p.next = p.at.Add(-10*time.Second), time.Time{}
 	p.update(8e9+1e8, 10e9)
 	p.done()
-	if have := b.String(); !strings.Contains(have, "ingesting: 81 % of 10.0 GB, 10.0 MB/s, 3m1") || !strings.HasSuffix(have, "\x1b[K") {
+	if have := b.String(); !strings.Contains(have, "ingesting: 81% of 10.0 GB, 10.0 MB/s, 3m1") || !strings.HasSuffix(have, "\x1b[K") {
 		t.Errorf("have %q", have)
 	}
 }

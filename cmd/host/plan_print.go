@@ -30,7 +30,7 @@ func (r *planReport) printBudget(w io.Writer) {
 		for _, k := range []gpu.Kind{gpu.Dense, gpu.KV, gpu.State, gpu.Scratch, gpu.Table, gpu.Staging, gpu.Pool} {
 			note := ""
 			if k == gpu.Pool && r.Fits {
-				note = fmt.Sprintf("%s for %s (%.1f %%) in %s", plural(r.Pool.Slots, "slot"), plural(r.Pool.Of, "expert"), 100*r.Pool.Share, plural(r.Pool.Banks, "bank"))
+				note = fmt.Sprintf("%s for %s (%s) in %s", plural(r.Pool.Slots, "slot"), plural(r.Pool.Of, "expert"), percentText(r.Pool.Share), plural(r.Pool.Banks, "bank"))
 			} else if k == gpu.Pool {
 				note = "no room"
 			}
@@ -80,8 +80,8 @@ func (r *planReport) printCurve(w io.Writer) {
 			if p.Chosen {
 				mark = " *"
 			}
-			fmt.Fprintf(t, "%s%s\t%d\t%.1f %%\t%.1f %%\t%.1f %%\t%.1f %%\t%.1f %%\t%s", size(p.Budget), mark, p.Pool.Slots, 100*p.Pool.Share,
-				100*p.LRU.HitRate, 100*p.Freq.HitRate, 100*p.Global.HitRate, 100*p.Best.HitRate, size(uint64(p.Read)))
+			fmt.Fprintf(t, "%s%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s", size(p.Budget), mark, p.Pool.Slots, percentText(p.Pool.Share),
+				percentText(p.LRU.HitRate), percentText(p.Freq.HitRate), percentText(p.Global.HitRate), percentText(p.Best.HitRate), size(uint64(p.Read)))
 			if known {
 				fmt.Fprintf(t, "\t%s\t%s\t%s\t%s", speedText(p.Bound), speedText(p.Likely), speedText(p.Serial), p.By)
 			}

@@ -104,7 +104,7 @@ func TestPlanWithoutGPU(t *testing.T) {
 		return finish(t, cmd, "")
 	}
 	r := plan()
-	for _, want := range []string{"a typical GPU, as there is none here", "4.29 GB, the default without a GPU to ask", "192 slots for 192 experts (100.0 %) in 1 bank", "smallest budget "} {
+	for _, want := range []string{"a typical GPU, as there is none here", "4.29 GB, the default without a GPU to ask", "192 slots for 192 experts (100.0%) in 1 bank", "smallest budget "} {
 		if r.code != 0 || !strings.Contains(r.stdout, want) {
 			t.Errorf("have code %d, errors %s, no %q in\n%s", r.code, r.stderr, want, r.stdout)
 		}
@@ -169,7 +169,7 @@ func toyTraceOf(t *testing.T, record int64) string {
 func TestPlanTraceAlone(t *testing.T) {
 	path, svg := toyTrace(t), filepath.Join(t.TempDir(), "svg")
 	code, out, errs := hostIn(t.Context(), "", "plan", "--trace", path, "--svg", svg)
-	for _, want := range []string{"toy, 8 experts in each of 2 layers, 2 of them used", "40 steps, 35 tokens counted", "16 100.0 % 100.0 %", "for tokens per second give"} {
+	for _, want := range []string{"toy, 8 experts in each of 2 layers, 2 of them used", "40 steps, 35 tokens counted", "16 100.0% 100.0%", "for tokens per second give"} {
 		if code != 0 || !strings.Contains(oneSpace(out), want) {
 			t.Errorf("have code %d, errors %s, no %q in\n%s", code, errs, want, out)
 		}

@@ -41,7 +41,7 @@ func (p *progress) update(done, total uint64) {
 	if now.Before(p.next) || total == 0 {
 		return
 	}
-	p.show(now, fmt.Sprintf("%s: %d %% of %s", p.doing, done*100/total, size(total)))
+	p.show(now, fmt.Sprintf("%s: %s of %s", p.doing, doneText(done, total), size(total)))
 }
 
 // show shows a text in place of the one before.

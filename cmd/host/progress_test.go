@@ -11,8 +11,8 @@ func TestProgress(t *testing.T) {
 		terminal bool
 		want     string
 	}{
-		"terminal": {true, "\r\x1b[Kloading: 50 % of 2.00 kB\r\x1b[K"},
-		"file":     {false, "loading: 50 % of 2.00 kB\n"},
+		"terminal": {true, "\r\x1b[Kloading: 50% of 2.00 kB\r\x1b[K"},
+		"file":     {false, "loading: 50% of 2.00 kB\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer

@@ -123,7 +123,7 @@ func (l *loaded) fromRAM() string {
 		return ""
 	}
 	c := l.reading.ram.Counters()
-	return fmt.Sprintf(", %s from RAM (hit rate %.1f %%, %s)", size(uint64(c.Bytes)), 100*float64(c.Hits)/float64(max(c.Hits+c.Misses, 1)), size(c.Size))
+	return fmt.Sprintf(", %s from RAM (hit rate %s, %s)", size(uint64(c.Bytes)), shareText(c.Hits, c.Hits+c.Misses), size(c.Size))
 }
 
 // readingReport is how experts were read.

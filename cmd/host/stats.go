@@ -46,7 +46,7 @@ func (l *loaded) experts() string {
 	if asked == 0 {
 		return "no experts asked for"
 	}
-	return fmt.Sprintf("hit rate %.1f %% of %s", 100*float64(hits)/float64(asked), plural(asked, "expert"))
+	return fmt.Sprintf("hit rate %s of %s", shareText(hits, asked), plural(asked, "expert"))
 }
 
 // kinds is the memory in use, by kind, the largest first.

@@ -49,6 +49,7 @@ type tokenReport struct {
 	Rate      float64 `json:"read_per_second"` // bytes, of the time that was waited for the disk
 	HitRate   float64 `json:"hit_rate"`
 	Recall    float64 `json:"guess_recall"`
+	found     countReport
 }
 
 // since is the mean of the tokens since a mark; nil where there are none.
@@ -72,8 +73,8 @@ func (l *loaded) since(m mark) *tokenReport {
 		t.Rate = t.Read / t.DiskWait
 	}
 	x, y := now.experts, m.experts
-	found := countReport{Hits: x.Hits - y.Hits, Late: x.Late - y.Late, Misses: x.Misses - y.Misses, Useful: x.Useful - y.Useful}
-	t.HitRate, t.Recall = found.hitRate(), found.recall()
+	t.found = countReport{Hits: x.Hits - y.Hits, Late: x.Late - y.Late, Misses: x.Misses - y.Misses, Useful: x.Useful - y.Useful}
+	t.HitRate, t.Recall = t.found.hitRate(), t.found.recall()
 	return t
 }
 
@@ -81,6 +82,9 @@ func (l *loaded) since(m mark) *tokenReport {
 func (c countReport) hitRate() float64 {
 	return float64(c.Hits) / float64(max(c.Hits+c.Late+c.Misses, 1))
 }
+
+func (c countReport) hitText() string    { return shareText(c.Hits, c.Hits+c.Late+c.Misses) }
+func (c countReport) recallText() string { return shareText(c.Useful, c.Useful+c.Misses) }
 
 // recall is the share that guesses foresaw of the experts that would have been missing without them.
 func (c countReport) recall() float64 {
@@ -102,13 +106,13 @@ func (r *statsReport) print(out io.Writer) {
 			fmt.Fprintf(w, "  encode\t%s\trecording and submitting commands\n", ms(t.Encode))
 			fmt.Fprintf(w, "  other\t%s\tthe host's own work\n", ms(t.Other))
 		})
-		fmt.Fprintf(out, "  hit rate %.1f %%, guess recall %.1f %%\n", 100*t.HitRate, 100*t.Recall)
+		fmt.Fprintf(out, "  hit rate %s, guess recall %s\n", t.found.hitText(), t.found.recallText())
 	}
 	fmt.Fprintf(out, "\n%s, %d of %s resident; all tokens, prompts too:\n", plural(r.Experts.Slots, "slot"), r.Experts.Resident, plural(r.Experts.All, "expert"))
 	table(out, func(w io.Writer) {
 		fmt.Fprintln(w, "  LAYER\tHIT RATE\tHITS\tLATE\tMISSES\tEVICTED\tGUESSED\tUSEFUL\tWASTED\tRECALL")
 		row := func(name string, c countReport) {
-			fmt.Fprintf(w, "  %s\t%.1f %%\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f %%\n", name, 100*c.hitRate(), c.Hits, c.Late, c.Misses, c.Evictions, c.Guessed, c.Useful, c.Wasted, 100*c.recall())
+			fmt.Fprintf(w, "  %s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", name, c.hitText(), c.Hits, c.Late, c.Misses, c.Evictions, c.Guessed, c.Useful, c.Wasted, c.recallText())
 		}
 		for _, l := range r.Experts.Layers {
 			row(fmt.Sprint(l.Layer), l.countReport)

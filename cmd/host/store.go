@@ -120,7 +120,7 @@ func rowOf(x store.Info) storeRow {
 // state is a store's state for people.
 func (x storeRow) state() string {
 	if x.State == store.Unfinished {
-		return fmt.Sprintf("%d %% ingested", int(100*x.Done))
+		return fmt.Sprintf("%d%% ingested", int(100*x.Done))
 	}
 	return string(x.State)
 }
