@@ -108,7 +108,7 @@ func TestEndlessInputs(t *testing.T) {
 	if _, err := os.Stat(zero); err != nil {
 		t.Skip("this system has no " + zero)
 	}
-	for _, args := range [][]string{{"render", "--template", zero}, {"plan", "--device", "gpu", "--model", tiny, "--bench", zero}} {
+	for _, args := range [][]string{{"render", "--template", zero}, {"plan", "--trace", "/no/such", "--bench", zero}} {
 		r := inProcess(t, "", args...)
 		if r.code != 1 || !strings.Contains(r.stderr, zero+": have more than") {
 			t.Errorf("%v: have code %d, %s", args, r.code, r.stderr)

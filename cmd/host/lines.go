@@ -112,18 +112,13 @@ func parse(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	err := d.Decode(v)
-	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.Is(err, io.EOF):
 		return errors.New("the line is empty, want a JSON object")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the JSON object is cut off")
-	case errors.As(err, &kind) && kind.Field == "":
-		return fmt.Errorf("have a JSON %s, want an object", kind.Value)
-	case errors.As(err, &kind):
-		return fmt.Errorf("field %q: have a JSON %.60s, want %s", kind.Field, kind.Value, wanted(kind.Type.Kind()))
 	case err != nil:
-		return fmt.Errorf("not as it should be: %w", err)
+		return jsonFault(err)
 	}
 	// Not d.More: that one takes a stray } for the end of an object that is open.
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
@@ -132,11 +127,32 @@ func parse(text []byte, v any) error {
 	return nil
 }
 
+// jsonFault says what is wrong with JSON from outside, without Go's names of types.
+func jsonFault(err error) error {
+	var kind *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &kind) && kind.Field == "":
+		return fmt.Errorf("have a JSON %.60s, want %s", kind.Value, wanted(kind.Type.Kind()))
+	case errors.As(err, &kind):
+		return fmt.Errorf("field %q: have a JSON %.60s, want %s", kind.Field, kind.Value, wanted(kind.Type.Kind()))
+	case errors.As(err, &syntax):
+		return fmt.Errorf("not JSON: %w", err)
+	}
+	return fmt.Errorf("not as it should be: %w", err)
+}
+
 // wanted says a kind of Go value in JSON's terms.
 func wanted(k reflect.Kind) string {
 	switch k {
-	case reflect.Int:
+	case reflect.Int, reflect.Int64, reflect.Uint64:
 		return "a whole number that fits 64 bits"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct:
+		return "an object"
 	case reflect.String:
 		return "a string"
 	case reflect.Bool:

@@ -21,10 +21,10 @@ type planCmd struct {
 	registryFlags
 	Device    string  `enum:"this,gpu,cpu" default:"this" help:"Whose limits count: this machine's GPU where there is one (this, the default), a typical GPU's (gpu), or those of Mesa's CPU driver (cpu)."`
 	Trace     string  `placeholder:"FILE" help:"Routing that run, eval or bench --trace has recorded: adds hit rates, and with limits tokens per second, at many budgets."`
-	Bench     string  `placeholder:"FILE" help:"Take limits from what host bench --json has printed."`
-	DiskGBs   float64 `name:"disk-gbs" placeholder:"X" help:"Limit: GB per second that expert records are read at. Default: no limit."`
-	UploadGBs float64 `name:"upload-gbs" placeholder:"X" help:"Limit: GB per second from memory to the GPU. Default: no limit."`
-	TokenMS   float64 `name:"token-ms" placeholder:"X" help:"Limit: milliseconds that a token takes with every expert resident. Default: no limit."`
+	Bench     string  `placeholder:"FILE" help:"With --trace: take limits from what host bench --json has printed."`
+	DiskGBs   float64 `name:"disk-gbs" placeholder:"X" help:"With --trace, a limit: GB per second that expert records are read at. Default: no limit."`
+	UploadGBs float64 `name:"upload-gbs" placeholder:"X" help:"With --trace, a limit: GB per second from memory to the GPU. Default: no limit."`
+	TokenMS   float64 `name:"token-ms" placeholder:"X" help:"With --trace, a limit: milliseconds that a token takes with every expert resident. Default: no limit."`
 	SVG       string  `name:"svg" placeholder:"FILE" help:"Draw the curves of --trace into this file, in place of what is there."`
 	JSON      bool    `name:"json" help:"As JSON."`
 }
@@ -44,13 +44,18 @@ func (c *planCmd) Validate() error {
 	if c.SVG != "" && sameFile(c.SVG, c.Bench) {
 		return fmt.Errorf("--svg: have %s, which is that of --bench, want another path", c.SVG)
 	}
-	if c.Trace == "" {
-		if c.SVG != "" {
-			return errors.New("--svg: have no --trace, want one to draw curves of")
-		}
-		return c.modelFlags.Validate()
+	if c.Trace != "" {
+		return nil
 	}
-	return nil
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{{"--svg", c.SVG != ""}, {"--bench", c.Bench != ""}, {"--disk-gbs", c.DiskGBs != 0}, {"--upload-gbs", c.UploadGBs != 0}, {"--token-ms", c.TokenMS != 0}} {
+		if f.given {
+			return fmt.Errorf("%s: have no --trace, want one, which host run --trace FILE records: it is of the curves that follow from a trace", f.name)
+		}
+	}
+	return c.modelFlags.Validate()
 }
 
 // Run plans.

@@ -27,6 +27,9 @@ func typicalLimits(l gpu.Limits) gpu.Limits {
 // maxBenchFile is how long what host bench --json prints may be, in bytes.
 const maxBenchFile = 16 << 20
 
+// wantBench ends the refusals of another file.
+const wantBench = "want what host bench --json prints (host bench --model FILE --out FILE writes it)"
+
 // leastToken is the least time of a token that is one after rounding, in seconds: less would be no limit.
 const leastToken = 1e-9
 
@@ -38,15 +41,17 @@ func benchLimits(path string) (l simulate.Limits, err error) {
 	if err != nil {
 		return l, fmt.Errorf("--bench: %w", err)
 	}
-	var b struct {
-		benchReport
+	var b benchReport
+	var table struct {
 		Limits *machineLimits `json:"limits"`
 	}
-	if err := json.Unmarshal(data, &b); err != nil {
-		return l, fmt.Errorf("--bench: %s: %w: want what host bench --json prints", path, err)
+	for _, v := range []any{&table, &b} { // one by one, not embedded: then errors would name the Go type
+		if err := json.Unmarshal(data, v); err != nil {
+			return l, fmt.Errorf("--bench: %s: %w: %s", path, jsonFault(err), wantBench)
+		}
 	}
-	if b.Limits != nil {
-		return b.Limits.planned(path)
+	if table.Limits != nil {
+		return table.Limits.planned(path)
 	}
 	runs := b.Runs
 	if len(runs) > 1 {
@@ -62,7 +67,7 @@ func benchLimits(path string) (l simulate.Limits, err error) {
 		}
 	}
 	if bad || !(token >= leastToken && token <= maxLimit/1e3) {
-		return l, fmt.Errorf("--bench: %s: have no time of tokens, want what host bench --json prints", path)
+		return l, fmt.Errorf("--bench: %s: have no time of tokens, %s", path, wantBench)
 	}
 	l.Token = time.Duration(token * float64(time.Second))
 	if bytes > 0 && wait > 0 {
@@ -83,7 +88,7 @@ func (m *machineLimits) planned(path string) (l simulate.Limits, err error) {
 		}
 	}
 	if bad || !l.Known() {
-		return simulate.Limits{}, fmt.Errorf("--bench: %s: have no limits, want what host bench --json prints", path)
+		return simulate.Limits{}, fmt.Errorf("--bench: %s: have no limits, %s", path, wantBench)
 	}
 	return l, nil
 }

@@ -189,8 +189,10 @@ func TestPlanTraceAlone(t *testing.T) {
 			t.Errorf("%d slots: have %.1f tok/s simulated, want it between %.1f and %.1f or hardly less", p.Pool.Slots, p.Likely, p.Serial, p.Bound)
 		}
 	}
-	if code, _, errs := hostIn(t.Context(), "", "plan", "--svg", svg); code != 1 || !strings.Contains(errs, "--svg: have no --trace") {
-		t.Errorf("have code %d, %s", code, errs)
+	for _, flag := range []string{"--svg", "--bench", "--disk-gbs", "--upload-gbs", "--token-ms"} {
+		if code, _, errs := hostIn(t.Context(), "", "plan", "--model", tiny, "--device", "gpu", flag, "1"); code != 1 || !strings.Contains(errs, flag+": have no --trace") {
+			t.Errorf("have code %d, %s", code, errs)
+		}
 	}
 	if code, _, errs := hostIn(t.Context(), "", "plan"); code != 1 || !strings.Contains(errs, "missing flags: --model=FILE") {
 		t.Errorf("have code %d, %s", code, errs)
@@ -247,6 +249,29 @@ func TestBenchLimits(t *testing.T) {
 		}
 		if _, err := benchLimits(path); err == nil || !strings.Contains(err.Error(), "want what host bench --json prints") {
 			t.Errorf("%s: have %v", bad, err)
+		}
+	}
+}
+
+// TestBenchLimitsOfOtherFiles: a file of something else is refused in JSON's terms, with what makes the right one.
+func TestBenchLimitsOfOtherFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bench")
+	for text, want := range map[string]string{
+		"GGUF":                         "not JSON: invalid character 'G'",
+		`{"runs":`:                     "not JSON: unexpected end",
+		`[]`:                           "have a JSON array, want an object",
+		`{"runs":3}`:                   `"runs": have a JSON number, want a list`,
+		`{"runs":[{"hit_rate":[]}]}`:   `hit_rate": have a JSON array, want a number`,
+		`{"decode_tokens":"x"}`:        `decode_tokens": have a JSON string, want a whole number`,
+		`{"limits":[1]}`:               `"limits": have a JSON array, want an object`,
+		`{"stats":{"bytes_read":1.5}}`: `bytes_read": have a JSON number 1.5, want a whole number`,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := benchLimits(path)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "--bench: "+path+": ") || !strings.HasSuffix(err.Error(), wantBench) || strings.Contains(err.Error(), "Go ") || strings.Contains(err.Error(), "benchReport") {
+			t.Errorf("%s: have %v, want %s", text, err, want)
 		}
 	}
 }

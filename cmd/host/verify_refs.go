@@ -17,37 +17,37 @@ import (
 // refs is a file of golden cases: what a reference implementation made of a model. Fields that tell of its making
 // are left unread.
 type refs struct {
-	Arch     string
-	Files    []string
-	SHA256   string // of the GGUF
-	Dims     map[string]any
-	Cases    []*refCase
-	Tokenize []refText
+	Arch     string         `json:"arch"`
+	Files    []string       `json:"files"`
+	SHA256   string         `json:"sha256"` // of the GGUF
+	Dims     map[string]any `json:"dims"`
+	Cases    []*refCase     `json:"cases"`
+	Tokenize []refText      `json:"tokenize"`
 
 	folder string // of the file
 }
 
 // refCase is one prompt with what follows it.
 type refCase struct {
-	Name         string
-	Prompt       *string `json:"prompt_text"`
-	AddSpecial   bool    `json:"prompt_add_special"`
-	ParseSpecial bool    `json:"prompt_parse_special"`
-	Tokens       idList
-	Positions    []refPosition
-	Greedy       idList
-	Steps        []refPosition
-	LogitsFile   string `json:"logits_file"`
-	Layers       []refLayer
+	Name         string        `json:"name"`
+	Prompt       *string       `json:"prompt_text"`
+	AddSpecial   bool          `json:"prompt_add_special"`
+	ParseSpecial bool          `json:"prompt_parse_special"`
+	Tokens       idList        `json:"tokens"`
+	Positions    []refPosition `json:"positions"`
+	Greedy       idList        `json:"greedy"`
+	Steps        []refPosition `json:"steps"`
+	LogitsFile   string        `json:"logits_file"`
+	Layers       []refLayer    `json:"layers"`
 
 	logits []float32 // of LogitsFile, at the last token; nil without one
 }
 
 // refPosition is the logits after the token at a position.
 type refPosition struct {
-	Pos       int
-	Top       []refLogit
-	LogSumExp float64
+	Pos       int        `json:"pos"`
+	Top       []refLogit `json:"top"`
+	LogSumExp float64    `json:"logsumexp"`
 }
 
 // refLogit is a pair [id, logit].
@@ -59,10 +59,7 @@ type refLogit struct {
 // UnmarshalJSON reads the pair.
 func (r *refLogit) UnmarshalJSON(data []byte) error {
 	var pair []*float64
-	if err := json.Unmarshal(data, &pair); err != nil {
-		return err
-	}
-	if len(pair) != 2 || pair[0] == nil || pair[1] == nil || *pair[0] != float64(int32(*pair[0])) {
+	if json.Unmarshal(data, &pair) != nil || len(pair) != 2 || pair[0] == nil || pair[1] == nil || *pair[0] != float64(int32(*pair[0])) {
 		return fmt.Errorf("have %.60s, want a token id and its logit", data)
 	}
 	*r = refLogit{int32(*pair[0]), *pair[1]}
@@ -71,16 +68,16 @@ func (r *refLogit) UnmarshalJSON(data []byte) error {
 
 // refLayer is the residual stream after a block, at the last token of the prompt.
 type refLayer struct {
-	Layer  int
-	RMS    float64
-	First8 []float64
+	Layer  int       `json:"layer"`
+	RMS    float64   `json:"rms"`
+	First8 []float64 `json:"first8"`
 }
 
 // refText is a text and its ids.
 type refText struct {
-	Text         string
-	ParseSpecial bool `json:"parse_special"`
-	IDs          idList
+	Text         string `json:"text"`
+	ParseSpecial bool   `json:"parse_special"`
+	IDs          idList `json:"ids"`
 }
 
 // readRefs reads a file of cases, those of the given names or all, with the logits beside it.
@@ -108,7 +105,7 @@ func readRefs(path string, names []string) (*refs, error) {
 func parseRefs(data []byte, names []string) (*refs, error) {
 	r := &refs{}
 	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("not a file of golden cases: %w", err)
+		return nil, fmt.Errorf("not a file of golden cases: %w", jsonFault(err))
 	}
 	if len(r.Cases) == 0 && len(r.Tokenize) == 0 {
 		return nil, errors.New(`have neither "cases" nor "tokenize": is this a file of golden cases?`)
