@@ -193,7 +193,8 @@ func (r *planReport) point(p *planner, d *simulate.Demand, budget uint64, evict 
 	x.Bound, x.Serial = r.Limits.Speed(x.Read)
 	x.By = r.Limits.By(x.Read)
 	if r.Limits.Known() {
-		x.Likely = d.Decode(banks, evict.policy(), simulate.Typical(r.Limits, r.readers), r.ahead(d)).Rate
+		rate := d.Decode(banks, evict.policy(), simulate.Typical(r.Limits, r.readers), r.ahead(d)).Rate
+		x.Likely = min(rate, x.Bound) // which a record's noise, and reads ahead before the tokens that count, could exceed by a little
 	}
 	return x, nil
 }

@@ -15,7 +15,7 @@ const beforeExperts = 0.5
 type decoding struct {
 	*Demand
 	pool    *pool
-	rng     *rand.Rand
+	slower  []float64 // of the tokens to come, times what one takes
 	depth   int
 	missing float64 // share of stages that stopped lately
 }
@@ -27,7 +27,7 @@ type decoding struct {
 func (d *Demand) Decode(banks []stream.Bank, policy func(keys int) stream.Policy, m Machine, ahead Ahead) Run {
 	m.Readers, m.Parts = max(m.Readers, 1), max(m.Parts, 1)
 	var run, before Run
-	x := &decoding{Demand: d, rng: rand.New(rand.NewPCG(m.Seed, 2)), missing: 1}
+	x := &decoding{Demand: d, slower: d.noise(m), missing: 1}
 	x.pool = d.newPool(banks, policy, m, &run)
 	layers, begun := len(d.Header.Layers), 0.0
 	for at := 0; at < len(d.asks); at += layers {
@@ -54,6 +54,29 @@ func (d *Demand) Decode(banks []stream.Bank, policy func(keys int) stream.Policy
 	}
 	run.Bytes = x.pool.bytes
 	return run.since(before, x.pool.now-begun)
+}
+
+// noise is how each token's time turns out, times what it should be. Over the tokens that count the mean is 1: a run must not
+// come out faster than the machine is.
+func (d *Demand) noise(m Machine) (out []float64) {
+	rng, layers := rand.New(rand.NewPCG(m.Seed, 2)), len(d.Header.Layers)
+	var sum float64
+	var counted int
+	for at := 0; at < len(d.asks); at += layers {
+		if d.asks[at].prompt {
+			continue
+		}
+		out = append(out, m.noisy(rng, 1))
+		if d.asks[at].counted {
+			sum, counted = sum+out[len(out)-1], counted+1
+		}
+	}
+	if counted > 0 {
+		for i := range out {
+			out[i] *= float64(counted) / sum
+		}
+	}
+	return out
 }
 
 // token is what happened after another state, in so many seconds, as a controller is told it; a record is read in so many parts.
@@ -95,7 +118,8 @@ func (x *decoding) prompt(step []ask) {
 // token makes a token: spans of layers, each up to a stop or as far as the GPU was told to go.
 func (x *decoding) token(step []ask) {
 	p, n := x.pool, len(step)
-	each := p.m.noisy(x.rng, p.m.Token.Seconds()) / float64(n)
+	each := x.slower[0] * p.m.Token.Seconds() / float64(n)
+	x.slower = x.slower[1:]
 	resumed := false // the first layer of the span is at its experts
 	for next := 0; ; {
 		p.until(p.now)

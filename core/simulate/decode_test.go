@@ -90,6 +90,25 @@ func TestDecodeCounts(t *testing.T) {
 	}
 }
 
+// TestDecodeNoFasterThanTheMachine: noise makes tokens unlike, and a run that waits for nothing as fast as the limit.
+func TestDecodeNoFasterThanTheMachine(t *testing.T) {
+	d := demand(t, random(t, 3, 100))
+	for seed := range uint64(20) {
+		m := Typical(Limits{Token: 10 * time.Millisecond}, 4)
+		m.Seed, m.Stop = seed, 0
+		if r := d.Decode(banks(24), stream.NewLRU, m, Fixed(0)); math.Abs(r.Rate-100) > 1e-6 {
+			t.Errorf("seed %d: have %.3f tok/s, want 100", seed, r.Rate)
+		}
+		least, most := 2.0, 0.0
+		for _, x := range d.noise(m) {
+			least, most = min(least, x), max(most, x)
+		}
+		if most-least < 0.2 {
+			t.Errorf("seed %d: have tokens from %.2f to %.2f times the limit's, want them unlike", seed, least, most)
+		}
+	}
+}
+
 // TestForetell: guesses have the recall that was asked for.
 func TestForetell(t *testing.T) {
 	tr := topical(60, 64, 4, 6, 1)
