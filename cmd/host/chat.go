@@ -31,7 +31,7 @@ type chatCmd struct {
 
 // Help is the command's long help.
 func (chatCmd) Help() string {
-	return `Each line in is a message; answers go to standard output, reasoning and prompts to standard error. /reset begins a new conversation, /exit or the end of the input ends the chat, Ctrl-C stops an answer. Reasoning of earlier answers is given to the template, which keeps or drops it as the family does.`
+	return `Each line in is a message; answers go to standard output, reasoning and prompts to standard error. /reset begins a new conversation, /exit or the end of the input ends the chat, /help lists these, Ctrl-C stops an answer; a message that begins with a slash wants a space before it. Reasoning of earlier answers is given to the template, which keeps or drops it as the family does.`
 }
 
 // maxSnapshots bounds --snapshots; each may be tens of megabytes.
@@ -111,19 +111,19 @@ func (t *talk) run() error {
 			return t.app.ctx.Err()
 		}
 		text := strings.TrimSpace(string(l.text))
-		switch {
-		case errors.Is(l.err, io.EOF) || text == "/exit":
-			return nil
-		case l.err != nil && !errors.Is(l.err, errLineTooLong):
-			return l.err
-		case text == "/reset":
-			t.reset()
-			continue
-		case l.err == nil && text == "":
-			continue
-		}
 		err := l.err
-		if err == nil {
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil && !errors.Is(err, errLineTooLong):
+			return err
+		case err == nil && text == "":
+			continue
+		case err == nil && isCommand(string(l.text)):
+			if err = t.command(text); errors.Is(err, errExit) {
+				return nil
+			}
+		case err == nil:
 			err = t.turn(text)
 		}
 		if t.app.ctx.Err() != nil {
@@ -139,6 +139,35 @@ func (t *talk) run() error {
 			complain(t.app.err, err)
 		}
 	}
+}
+
+// chatCommands is what a chat knows beside messages.
+const chatCommands = `  /help   shows this
+  /reset  begins a new conversation
+  /exit   ends the chat, as the end of the input does
+A message that begins with a slash wants a space before it.`
+
+// errExit is how a command ends the chat.
+var errExit = errors.New("exit")
+
+// isCommand tells a command from a message, as which // may begin: source code does.
+func isCommand(line string) bool {
+	return strings.HasPrefix(line, "/") && !strings.HasPrefix(line, "//")
+}
+
+// command does what a line asks that is no message.
+func (t *talk) command(text string) error {
+	switch text {
+	case "/help", "/?":
+		_, err := fmt.Fprintln(t.app.err, chatCommands)
+		return err
+	case "/reset":
+		t.reset()
+		return nil
+	case "/exit":
+		return errExit
+	}
+	return fmt.Errorf("have no command %.60q, want one of these:\n%s", text, chatCommands)
 }
 
 // turn asks one message and keeps it with its answer. One that fails is forgotten.

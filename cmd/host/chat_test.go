@@ -28,6 +28,26 @@ func TestChat(t *testing.T) {
 	}
 }
 
+// TestChatCommands: what begins with a slash is a command, and no message where there is none of that name.
+func TestChatCommands(t *testing.T) {
+	t.Parallel()
+	needGPU(t)
+	chat := func(in string) result {
+		return runHost(t, in, "chat", "--model", tiny, "--temp", "0", "-n", "2", "--hide-thinking", "--no-warm")
+	}
+	r := chat("/help\n/?\n /reset\n// a comment\n/exit\nnot read\n")
+	if r.code != 0 || r.stderr != chatCommands+"\n"+chatCommands+"\n" || strings.Count(r.stdout, "\n") < 2 {
+		t.Errorf("have code %d, %q and errors %q, want the list twice and two answers", r.code, r.stdout, r.stderr)
+	}
+	for _, unknown := range []string{"/hepl", "/reset now", "/usr/bin is what?"} {
+		r := chat(unknown + "\nHello\n")
+		r.fails(t, `have no command "`+unknown+`", want one of these:`, chatCommands)
+		if r.stdout != "" {
+			t.Errorf("%s: have the answer %q, want none", unknown, r.stdout)
+		}
+	}
+}
+
 // TestInterrupts: Ctrl-C stops what can be stopped, once; then it is the program's.
 func TestInterrupts(t *testing.T) {
 	i := &interrupts{}
