@@ -238,6 +238,6 @@ func (r *planReport) suggest(budget uint64, smallest func(ctx, chunk int, kv str
 		}
 	}
 	if n, err := smallest(least, chunk, "f16"); err == nil && !try(least, chunk, "f16") {
-		r.nothing = fmt.Sprintf("no --ctx down to %d with --chunk down to %d fits: with both and --kv f16 it takes %s (--gpu-budget %d)", least, chunk, size(n), n)
+		r.nothing = fmt.Sprintf("nothing fits, with --ctx down to %d and --chunk down to %d: with both and --kv f16 it takes %s (--gpu-budget %d)", least, chunk, size(n), n)
 	}
 }

@@ -121,7 +121,7 @@ func TestPlanWithoutGPU(t *testing.T) {
 			t.Errorf("have code %d, no %q in\n%s", r.code, want, r.stdout)
 		}
 	}
-	const nothing = "no --ctx down to 256 with --chunk down to 32 fits: with both and --kv f16 it takes "
+	const nothing = "nothing fits, with --ctx down to 256 and --chunk down to 32: with both and --kv f16 it takes "
 	small := plan("--device", "gpu", "--gpu-budget", "1MB")
 	_, rest, found := strings.Cut(small.stdout, nothing)
 	_, rest, _ = strings.Cut(rest, "(--gpu-budget ")
