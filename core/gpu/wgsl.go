@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sluicehost/sluice/sdk/wgsl"
 )
 
 // Bounds on a kernel's source. The library's compiler and drivers recurse: over nesting, expressions or chains of else of some
@@ -35,10 +37,9 @@ func checkWGSL(s PipelineSpec) error {
 // checkShape refuses source over which the library or a driver recurses too deep.
 func checkShape(s PipelineSpec) error {
 	depth, tokens, elses := 0, 0, 0
-	for i, n := 0, 0; i < len(s.WGSL); i += n {
-		n = tokenLength(s.WGSL[i:])
-		token := s.WGSL[i : i+n]
-		if strings.HasPrefix(token, "//") || strings.HasPrefix(token, "/*") || strings.TrimSpace(token) == "" {
+	for i, to := wgsl.Next(s.WGSL, 0); i < len(s.WGSL); i, to = wgsl.Next(s.WGSL, to) {
+		token := s.WGSL[i:to]
+		if strings.TrimSpace(token) == "" { // WGSL's rarer blanks
 			continue
 		}
 		tokens++
@@ -72,47 +73,6 @@ func checkShape(s PipelineSpec) error {
 		}
 	}
 	return nil
-}
-
-// tokenLength is the length of what source begins with: a word, a comment or one byte.
-func tokenLength(source string) int {
-	switch {
-	case strings.HasPrefix(source, "//"):
-		if n := strings.IndexByte(source, '\n'); n >= 0 {
-			return n
-		}
-		return len(source)
-	case strings.HasPrefix(source, "/*"):
-		return commentLength(source)
-	}
-	n := 0
-	for n < len(source) && wordByte(source[n]) {
-		n++
-	}
-	return max(n, 1)
-}
-
-// commentLength is the length of the comment that source begins with. They nest.
-func commentLength(source string) int {
-	depth := 0
-	for i := 0; i+1 < len(source); i++ {
-		switch source[i : i+2] {
-		case "/*":
-			depth++
-			i++
-		case "*/":
-			depth--
-			i++
-		}
-		if depth == 0 {
-			return i + 1
-		}
-	}
-	return len(source)
-}
-
-func wordByte(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
 // wgslPlace finds the place in naga's messages ("┌─ wgsl:3:13"; after validation the label stands for wgsl).

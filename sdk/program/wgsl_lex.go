@@ -1,6 +1,10 @@
 package program
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/sluicehost/sluice/sdk/wgsl"
+)
 
 // A WGSL token is an identifier, a number or one punctuation character.
 type wgslToken struct {
@@ -12,65 +16,17 @@ type wgslToken struct {
 // (a stray quote, say) are punctuation, so it can't fail.
 func lexWGSL(src string) []wgslToken {
 	var toks []wgslToken
-	for i := 0; i < len(src); {
-		c := src[i]
-		switch {
-		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
-			i++
-		case strings.HasPrefix(src[i:], "//"):
-			i = lineEnd(src, i)
-		case strings.HasPrefix(src[i:], "/*"):
-			i = blockEnd(src, i)
-		case isWord(c):
-			n := i
-			for n < len(src) && isWord(src[n]) {
-				n++
-			}
-			kind := byte('i')
-			if c >= '0' && c <= '9' {
-				kind = 'n'
-			}
-			toks = append(toks, wgslToken{src[i:n], kind})
-			i = n
-		default:
-			toks = append(toks, wgslToken{src[i : i+1], 'p'})
-			i++
+	for from, to := wgsl.Next(src, 0); from < len(src); from, to = wgsl.Next(src, to) {
+		kind := byte('p')
+		switch c := src[from]; {
+		case c >= '0' && c <= '9':
+			kind = 'n'
+		case wgsl.IsWord(c):
+			kind = 'i'
 		}
+		toks = append(toks, wgslToken{src[from:to], kind})
 	}
 	return toks
-}
-
-func isWord(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
-}
-
-func lineEnd(src string, i int) int {
-	if n := strings.IndexByte(src[i:], '\n'); n >= 0 {
-		return i + n
-	}
-	return len(src)
-}
-
-// blockEnd is the position after the block comment at i; they nest. An open
-// comment runs to the end.
-func blockEnd(src string, i int) int {
-	depth := 0
-	for i < len(src) {
-		switch {
-		case strings.HasPrefix(src[i:], "/*"):
-			depth++
-			i += 2
-		case strings.HasPrefix(src[i:], "*/"):
-			depth--
-			i += 2
-			if depth == 0 {
-				return i
-			}
-		default:
-			i++
-		}
-	}
-	return len(src)
 }
 
 // joinTokens is the tokens as text, for messages and type names.
