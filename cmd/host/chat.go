@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -86,20 +85,7 @@ func (t *talk) reset() {
 
 // run answers line by line. Errors of one message end neither the chat nor the conversation.
 func (t *talk) run() error {
-	lines := make(chan line)
-	go func() {
-		for r := bufio.NewReader(t.app.in); ; {
-			l := readLine(r)
-			select {
-			case lines <- l:
-			case <-t.app.ctx.Done():
-				return
-			}
-			if l.err != nil && !errors.Is(l.err, errLineTooLong) {
-				return
-			}
-		}
-	}()
+	lines := t.app.lines()
 	for {
 		if isTerminal(t.app.in) {
 			fmt.Fprint(t.app.err, "> ")

@@ -45,10 +45,9 @@ func readLine(r *bufio.Reader) line {
 	}
 }
 
-// eachLine answers every line of input by one line of JSON, in order and flushed at once.
-// answer returns what to print and whether it is an error. Any error makes eachLine return
-// one in the end. It heeds the context even while it waits for input.
-func (a *app) eachLine(answer func(context.Context, line) (any, bool)) error {
+// lines reads the input line by line, up to one that says why there are no more, or until the context ends: so a reader can
+// heed it while it waits for input.
+func (a *app) lines() <-chan line {
 	lines := make(chan line)
 	go func() {
 		r := bufio.NewReaderSize(a.in, 64<<10)
@@ -64,6 +63,14 @@ func (a *app) eachLine(answer func(context.Context, line) (any, bool)) error {
 			}
 		}
 	}()
+	return lines
+}
+
+// eachLine answers every line of input by one line of JSON, in order and flushed at once.
+// answer returns what to print and whether it is an error. Any error makes eachLine return
+// one in the end. It heeds the context even while it waits for input.
+func (a *app) eachLine(answer func(context.Context, line) (any, bool)) error {
+	lines := a.lines()
 	out := bufio.NewWriter(a.out)
 	failed, total := 0, 0
 	for {

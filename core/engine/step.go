@@ -161,7 +161,7 @@ func (m *Model) runSection(ctx context.Context, s *Session, sec *program.Section
 	}
 	switch {
 	case sec.Kind == program.Kind_EXPERTS && v.Tiled():
-		return m.runWaves(ctx, expertsSection{m, s, int(sec.Layer), v, flat, step})
+		return expertsSection{m, s, int(sec.Layer), v, flat, step}.run(ctx)
 	case sec.Kind == program.Kind_EXPERTS:
 		if err := m.ensure(ctx, int(sec.Layer), m.runner.asked, nothing); err != nil {
 			return err

@@ -70,10 +70,10 @@ type expertsSection struct {
 	step  program.StepUniform
 }
 
-// runWaves runs a layer's tiled experts section in waves, each of the experts that are there: while records are read, the GPU
-// computes with those that came before.
-func (m *Model) runWaves(ctx context.Context, x expertsSection) error {
-	r := &m.runner
+// run runs the section in waves, each of the experts that are there: while records are read, the GPU computes with those that
+// came before.
+func (x expertsSection) run(ctx context.Context) error {
+	m, r := x.m, &x.m.runner
 	r.tiles.sort(r.asked, int(m.Plan.Model.Experts))
 	if err := m.device.Write(m.tables.pairs, 0, r.tiles.pairs); err != nil {
 		return err

@@ -107,11 +107,7 @@ func divide(records []*program.PlacedRecord, experts int, size uint64) ([]stream
 
 // ReadRecord implements store.Source.
 func (c *Cache) ReadRecord(ctx context.Context, layer, expert int, dst []byte) error {
-	sum, err := c.ReadPiece(ctx, layer, expert, 0, 1, dst)
-	if err == nil {
-		err = c.Check(layer, expert, []uint32{sum})
-	}
-	return err
+	return store.ReadWhole(ctx, c, layer, expert, dst)
 }
 
 // Pieces implements store.Source: a record that is held is one.

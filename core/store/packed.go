@@ -77,11 +77,7 @@ const packedPiece = 256 << 10
 
 // ReadRecord implements Source.
 func (s *Packed) ReadRecord(ctx context.Context, layer, expert int, dst []byte) error {
-	sum, err := s.ReadPiece(ctx, layer, expert, 0, 1, dst)
-	if err == nil {
-		err = s.Check(layer, expert, []uint32{sum})
-	}
-	return err
+	return ReadWhole(ctx, s, layer, expert, dst)
 }
 
 // Pieces implements Source.

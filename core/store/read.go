@@ -38,8 +38,7 @@ type reader struct {
 
 // ReadRecord implements Source.
 func (s *GGUF) ReadRecord(ctx context.Context, layer, expert int, dst []byte) error {
-	_, err := s.ReadPiece(ctx, layer, expert, 0, 1, dst)
-	return err
+	return ReadWhole(ctx, s, layer, expert, dst)
 }
 
 // Pieces implements Source.

@@ -58,3 +58,12 @@ type Source interface {
 	// Close ends the source.
 	Close() error
 }
+
+// ReadWhole is a source's ReadRecord by its other methods: the record is one piece.
+func ReadWhole(ctx context.Context, s Source, layer, expert int, dst []byte) error {
+	sum, err := s.ReadPiece(ctx, layer, expert, 0, 1, dst)
+	if err != nil {
+		return err
+	}
+	return s.Check(layer, expert, []uint32{sum})
+}
