@@ -14,7 +14,7 @@ type benchCmd struct {
 	engineFlags
 	registryFlags
 	traceFlag
-	Budgets    benchBudgets `placeholder:"LIST" help:"GPU budgets to measure one after the other, as in 10%,25%,4GB,max. A percentage is of all experts, beside what else the model needs."`
+	Budgets    benchBudgets `placeholder:"LIST" help:"GPU budgets to measure one after the other, as in 10%,25%,4GB,max. A percentage is of the bytes of all experts' slots, beside what else the model needs."`
 	Cache      string       `enum:"as-is,cold,warm,both" default:"${cache=as-is}" help:"Page cache while measuring: as-is (default), cold (dropped before every token), warm (the files are read through before), or both of these."`
 	Prompt     int          `default:"512" placeholder:"N" help:"Tokens of the prompt (default 512)."`
 	Decode     int          `default:"64" placeholder:"N" help:"Tokens to make after it (default 64)."`
