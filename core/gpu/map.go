@@ -92,6 +92,13 @@ func (b *Buffer) Unmap() error {
 	return b.d.send(r)
 }
 
+// undo is Unmap that returns when ctx ends, too; the owner then still unmaps the buffer.
+func (b *Buffer) undo(ctx context.Context) error {
+	r := b.d.request(runUnmap)
+	r.buf, r.unmap = b, true
+	return b.d.sendWait(ctx, r)
+}
+
 func runUnmap(d *Device, r *request) error {
 	b := r.buf
 	switch b.state {

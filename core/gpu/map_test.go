@@ -181,6 +181,29 @@ func TestReleaseWhileMapping(t *testing.T) {
 	}
 }
 
+// TestReadAfterCancelled reads when the mapping of a cancelled Read has come to its end meanwhile.
+func TestReadAfterCancelled(t *testing.T) {
+	d := testDevice(t)
+	slow := newSlow(t, d)
+	src := slow.refs[0].g.buffers[0]
+	if err := d.Submit(slow); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	got := make([]byte, 256)
+	if err := d.Read(ctx, src, 0, got); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("have %v, want the deadline", err)
+	}
+	if err := d.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond) // the owner hears of the mapping's end a little later
+	if err := d.Read(t.Context(), src, 0, got); err != nil || bytes.Equal(got, make([]byte, 256)) {
+		t.Errorf("have %x, error %v, want what the kernel wrote", got[:16], err)
+	}
+}
+
 func TestMapWrite(t *testing.T) {
 	d := testDevice(t)
 	st, err := d.NewBuffer(Staging, "stage", 1000, UsageMapWrite|UsageCopySrc)

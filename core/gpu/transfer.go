@@ -78,7 +78,7 @@ type reader struct {
 	turn chan struct{} // held by the one Read at work
 	r    *Readback
 	c    Commands
-	late bool // r is still being mapped for a Read that was cancelled
+	late bool // r is mapped, or still being mapped, for a Read that was cancelled
 }
 
 // Read copies len(dst) bytes of the buffer at off to dst, after everything submitted before. Any off and length within the
@@ -110,10 +110,7 @@ func (d *Device) Read(ctx context.Context, b *Buffer, off uint64, dst []byte) er
 // readOnce reads up to readPiece bytes and returns how many.
 func (d *Device) readOnce(ctx context.Context, b *Buffer, off uint64, dst []byte) (int, error) {
 	if d.reader.late {
-		if _, err := d.reader.r.Wait(ctx); err != nil {
-			return 0, err
-		}
-		if err := d.reader.r.Unmap(); err != nil {
+		if err := d.reader.r.b.undo(ctx); err != nil {
 			return 0, err
 		}
 		d.reader.late = false
