@@ -18,7 +18,7 @@ var allChoices = map[string]map[string][]string{
 	"expert_pair": {"x": {"plain", "norm"}, "act": {"silu", "gelu"}},
 	"expert_down": {"out": {"put", "add"}},
 	"heads":       {"kv": {"f16", "f32"}},
-	"attn_split":  {"kv": {"f16", "f32"}},
+	"attn_split":  {"kv": {"f16", "f32"}, "split": {"keys", "lanes"}},
 	"rmsnorm":     {"rows": {"all", "outs"}, "out": {"put", "add", "scaled"}},
 	"gate":        {"out": {"put", "add"}},
 	"topk":        {"score": {"sigmoid", "softmax"}, "weight": {"plain", "scaled"}},

@@ -7,7 +7,6 @@ func latentDispatches(d device) []dispatched {
 	if err != nil {
 		panic(err)
 	}
-	split.Params["W"] = d.attnWidth
 	chunk, err := NewLatentChunk(d.limits, heads, rank+rot, rank)
 	if err != nil {
 		panic(err)
@@ -16,7 +15,8 @@ func latentDispatches(d device) []dispatched {
 	key, up := map[string]uint32{"units": nope / 32, "head_rows": rank}, map[string]uint32{"units": rank / 32, "head_rows": value}
 	return []dispatched{
 		{"latent", map[string]uint32{"RANK": rank, "ROT": rot, "W": d.width}, nil, ""},
-		{"attn_split", split.Params, nil, ""},
+		{"attn_split", split.Params, nil, split.Choice},
+		{"attn_merge", split.Merge, nil, ""},
 		{"attn_chunk", chunk.Params, nil, chunk.Choice},
 		{"attn_merge", map[string]uint32{"HD": rank, "KEYS": uint32(chunk.Run), "W": d.width}, nil, ""},
 		{"matvec_heads", d.split, key, ""},

@@ -172,16 +172,8 @@ var loopsOf = map[string]func(l *loops) float64{
 		hd, w := l.p("HD"), l.p("W")
 		return 4*shared(hd, w, 0) + l.all() + shared(math.Floor(l.p("ROT")/2), w, 0)
 	},
-	"attn_split": func(l *loops) float64 {
-		g, pairs, w := loop(l.p("G"), 0), math.Floor(l.p("HD")/2), l.p("W")
-		keys := min(l.p("KEYS"), l.seen())
-		return shared(l.p("GHD"), w, 0) + shared(keys, w, g+fours(pairs, g)+g) +
-			shared(l.p("G"), w/l.p("LS"), 2*shared(keys, l.p("LS"), 0)+2*loop(l.p("LS"), 0)) + shared(math.Floor(l.p("VD")/2), w, g+fours(keys, g)+g)
-	},
-	"attn_merge": func(l *loops) float64 {
-		w, runs := l.p("W"), math.Ceil(l.seen()/l.p("KEYS"))
-		return shared(runs, w, 0) + l.all() + shared(math.Floor(l.p("HD")/2), w*l.p("PARTS"), loop(runs, 0))
-	},
+	"attn_split": attnSplitLoops,
+	"attn_merge": attnMergeLoops,
 	"shortconv": func(l *loops) float64 {
 		move := loop(l.p("TAPS")-1, 0)
 		return move + loop(float64(l.step.T), loop(l.p("TAPS"), 0)+move) + move

@@ -61,12 +61,13 @@ func refHeads(c *program.Call) {
 }
 
 func refAttnSplit(c *program.Call) {
-	hd, vd, g, keys := int(c.Param("HD")), int(c.Param("VD")), int(c.Param("G")*c.Param("CUTS")), int(c.Param("KEYS"))
+	hd, vd, g := int(c.Param("HD")), int(c.Param("VD")), int(c.Param("G")*c.Param("CUTS"))
 	kv := int(c.U32("kv_heads"))
 	heads := kv * g
 	for t := range int(c.Grid[2]) {
 		end := int(c.Step.Pos0) + t + 1
 		seen := seenBy(c, t)
+		keys := runLength(c, seen)
 		for run := range (seen + keys - 1) / keys {
 			first := end - seen + run*keys
 			for h := range heads {
@@ -90,6 +91,15 @@ func seenBy(c *program.Call, t int) int {
 		return min(seen, w)
 	}
 	return seen
+}
+
+// runLength is lib/runs.wgsl.
+func runLength(c *program.Call, seen int) int {
+	keys, most := int(c.Param("KEYS")), int(c.Param("MOST"))
+	if most == 0 {
+		return keys
+	}
+	return keys * max(1, (seen+keys*most-1)/(keys*most))
 }
 
 // softmaxRun is one query head over the cached positions first..last-1: the greatest
@@ -119,9 +129,10 @@ func softmaxRun(c *program.Call, q []float64, first, last, kvHeads, kvHead int) 
 }
 
 func refAttnMerge(c *program.Call) {
-	hd, keys, heads := int(c.Param("HD")), int(c.Param("KEYS")), int(c.U32("heads"))
+	hd, heads := int(c.Param("HD")), int(c.U32("heads"))
 	part := c.Values("part")
 	for t := range int(c.Grid[2]) {
+		keys := runLength(c, seenBy(c, t))
 		runs := (seenBy(c, t) + keys - 1) / keys
 		at := func(run, h int) []float64 { return part[((run*int(c.Step.T)+t)*heads+h)*(hd+2):][:hd+2] }
 		for h := range heads {

@@ -35,16 +35,16 @@ const longestContext, longestChunk = 262144, 4096
 
 // device is the shapes that sdk/layer gives kernels on a kind of device.
 type device struct {
-	name             string
-	split            map[string]uint32
-	width, attnWidth uint32
-	limits           *program.Limits
+	name   string
+	split  map[string]uint32
+	width  uint32
+	limits *program.Limits
 }
 
 var (
-	software = device{name: "lavapipe", split: map[string]uint32{"W": 8, "L": 1, "R": 4, "RW": 32}, width: 16, attnWidth: 16,
+	software = device{name: "lavapipe", split: map[string]uint32{"W": 8, "L": 1, "R": 4, "RW": 32}, width: 16,
 		limits: &program.Limits{Cpu: true, LoopLimit: 65535, WorkgroupBytes: 32 << 10}}
-	nvidia = device{name: "NVIDIA", split: map[string]uint32{"W": 128, "L": 8, "R": 4, "RW": 512}, width: 64, attnWidth: 128,
+	nvidia = device{name: "NVIDIA", split: map[string]uint32{"W": 128, "L": 8, "R": 4, "RW": 512}, width: 64,
 		limits: &program.Limits{WorkgroupBytes: 48 << 10}}
 )
 
@@ -73,8 +73,8 @@ func dispatches(t *testing.T, m realShape, d device) []dispatched {
 		{"expert_matvec", d.split, map[string]uint32{"units": m.expertFF / 32}, ""},
 		{"expert_down", d.split, map[string]uint32{"units": m.expertFF / 32, "top_k": m.topK}, ""},
 		{"heads", with(width, "HD", m.headDim, "ROT", m.headDim), nil, ""},
-		{"attn_split", one.Params, map[string]uint32{"window": m.window}, ""},
-		{"attn_merge", with(width, "HD", m.headDim), map[string]uint32{"window": m.window}, ""},
+		{"attn_split", one.Params, map[string]uint32{"window": m.window}, one.Choice},
+		{"attn_merge", one.Merge, map[string]uint32{"window": m.window}, ""},
 		{"shortconv", with(width, "TAPS", taps), nil, ""},
 		{"conv", map[string]uint32{"TAPS": taps, "W": d.width}, nil, ""},
 		{"delta_rule", map[string]uint32{"D": 128, "TB": 8, "W": 32}, nil, ""},
@@ -110,7 +110,7 @@ type dispatched struct {
 	kernel string
 	params map[string]uint32
 	consts map[string]uint32
-	tile   string // choice "tile" or "chunk" of a many-token kernel
+	tile   string // choice "tile", "chunk" or "split"
 }
 
 // TestRealShapes: the worst case of loop iterations stays under lavapipe's limit for every kernel at the largest real
@@ -123,7 +123,7 @@ func TestRealShapes(t *testing.T) {
 			for _, x := range dispatches(t, m, d) {
 				covered[x.kernel] = true
 				for _, s := range specs(x.kernel, ggml.Q4_0) {
-					if s.Choices["tile"]+s.Choices["chunk"] != x.tile {
+					if s.Choices["tile"]+s.Choices["chunk"]+s.Choices["split"] != x.tile {
 						continue
 					}
 					s.Params = x.params
@@ -208,9 +208,9 @@ func TestCheckLoops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	step := program.StepUniform{S: 1 << 20}
+	step := program.StepUniform{S: 1 << 23}
 	if err := CheckLoops(k, step, make([]byte, 16), software.limits); err == nil || !strings.Contains(err.Error(), "want at most 65535") {
-		t.Errorf("a million positions: have error %v", err)
+		t.Errorf("eight million positions: have error %v", err)
 	}
 	if err := CheckLoops(k, step, make([]byte, 16), nvidia.limits); err != nil {
 		t.Errorf("without a limit: %v", err)

@@ -106,15 +106,22 @@ func TestNewAttnSplit(t *testing.T) {
 	}{
 		{true, 32, 32, 8, 64, 4, 1}, {true, 32, 16, 2, 512, 8, 1}, {true, 16, 16, 2, 512, 4, 2}, {true, 16, 16, 2, 256, 8, 1}, {true, 16, 32, 2, 256, 8, 2},
 		{true, 48, 71, 1, 64, 1, 71}, {true, 48, 64, 1, 64, 16, 4}, {true, 16, 9, 1, 512, 3, 3},
-		{false, 48, 32, 8, 64, 2, 2}, {false, 48, 16, 2, 512, 2, 4}, {false, 16, 9, 1, 512, 1, 9}, {false, 48, 16, 16, 64, 1, 1}, {false, 48, 9, 3, 64, 3, 1},
+		{false, 48, 32, 8, 64, 2, 2}, {false, 48, 16, 2, 512, 2, 4}, {false, 16, 9, 1, 512, 1, 9}, {false, 48, 16, 16, 64, 1, 1}, {false, 48, 9, 3, 64, 3, 1}, {false, 48, 4, 2, 60, 2, 1}, {false, 16, 32, 8, 256, 2, 2},
 	} {
 		limits := &program.Limits{WorkgroupBytes: c.kib << 10, Cpu: c.cpu}
 		a, err := NewAttnSplit(limits, c.heads, c.kv, c.headDim)
 		if err != nil || a.Params["G"] != c.g || a.Params["CUTS"] != c.cuts || a.Groups != c.kv*int(c.cuts) {
 			t.Errorf("%+v: have %v, error %v", c, a.Params, err)
 		}
-		if bytes := 4 * (a.Params["GHD"] + a.Params["GKEYS"] + a.Params["W"]); bytes > limits.WorkgroupBytes {
-			t.Errorf("%+v: have %d bytes of workgroup memory", c, bytes)
+		k, err := Build(Spec{Name: "attn_split", Choices: map[string]string{"kv": "f16", "split": a.Choice}, Params: a.Params})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, err := program.ParseWGSL(k.Wgsl); err != nil || d.WorkgroupBytes > limits.WorkgroupBytes || d.Workgroup[0] > 256 {
+			t.Errorf("%+v: have %d bytes of workgroup memory, %d lanes, error %v", c, d.WorkgroupBytes, d.Workgroup[0], err)
+		}
+		if choice := map[bool]string{false: "lanes", true: "keys"}[c.cpu || c.headDim%8 > 0]; a.Choice != choice {
+			t.Errorf("%+v: have the form %q, want %q", c, a.Choice, choice)
 		}
 	}
 	for _, c := range [][3]int{{4, 3, 64}, {4, 2, 63}, {4, 0, 64}, {0, 1, 64}, {4, 4, 0}, {4, 4, 8192}} {

@@ -87,14 +87,11 @@ func (l *Layer) Attention(qkv *Value, a Attention) *Value {
 	o.consts = consts{"kv_heads": uint32(a.KVHeads), "window": uint32(a.Window), "scale": a.Scale}
 	o.binds = binds{"q": read(q), "kc": at(k), "vc": at(v), "part": write(part)}
 	l.emit(o)
-	w := l.width(64)
-	l.emit(&op{
-		label:  l.prefix + "attn.merge",
-		spec:   spec("attn_merge").with("HD", uint32(a.HeadDim)).with("KEYS", uint32(runs.keys)).with("W", w),
-		consts: consts{"heads": uint32(a.Heads), "window": uint32(runs.window)},
-		binds:  binds{"part": read(part), "y": write(y)},
-		grid:   []*program.Term{one(a.Heads), one(1), perRow()},
-	})
+	o = runs.merge
+	o.label = l.prefix + "attn.merge"
+	o.consts = consts{"heads": uint32(a.Heads), "window": uint32(runs.window)}
+	o.binds = binds{"part": read(part), "y": write(y)}
+	l.emit(o)
 	if a.Gated {
 		return l.Gate(y, qkv, Gate{Width: a.HeadDim, Stride: 2 * a.HeadDim, Offset: a.HeadDim, Each: true})
 	}
@@ -102,35 +99,45 @@ func (l *Layer) Attention(qkv *Value, a Attention) *Value {
 }
 
 // attnRuns is how the cached positions are cut into runs: the kernel that computes a run, what it
-// hands to attn_merge (a maximum, a sum and HeadDim values per run, token and head), and what that is told.
+// hands to attn_merge (a maximum, a sum and a head's values per run, token and head), and attn_merge as it joins them.
 type attnRuns struct {
-	split        *op // without operands
+	split, merge *op // without operands
 	part         *program.Buffer
-	keys, window int
+	window       int // that attn_merge is told
 }
 
 func (l *Layer) attnRuns(a Attention) attnRuns {
 	if !l.many() {
-		return l.attnSplit(a)
+		c, err := kernels.NewAttnSplit(l.limits, a.Heads, a.KVHeads, a.HeadDim)
+		return l.splitRuns(c, err, a.Heads, a.Window)
 	}
 	c, err := kernels.NewAttnChunk(l.limits, a.Heads, a.KVHeads, a.HeadDim)
-	if err != nil {
-		l.fail("blk.%d: attention: %w", l.number, err)
-	}
-	o := &op{spec: spec("attn_chunk").choose("chunk", c.Choice), grid: c.Grid(a.Window)}
-	maps.Copy(o.spec.Params, c.Params)
-	return attnRuns{split: o, part: c.Part(a.Window), keys: c.Run, window: c.MergeWindow(a.Window)}
+	return l.chunkRuns(c, err, a.Heads, a.HeadDim, a.Window)
 }
 
-// attnSplit is attnRuns for one token.
-func (l *Layer) attnSplit(a Attention) attnRuns {
-	c, err := kernels.NewAttnSplit(l.limits, a.Heads, a.KVHeads, a.HeadDim)
+// splitRuns is attnRuns for one token.
+func (l *Layer) splitRuns(c kernels.AttnSplit, err error, heads, window int) attnRuns {
+	if err != nil {
+		l.fail("blk.%d: attention: %w", l.number, err)
+		return attnRuns{split: &op{}, merge: &op{}, part: &program.Buffer{}}
+	}
+	split := &op{spec: spec("attn_split").choose("split", c.Choice), grid: c.Grid(window)}
+	merge := &op{spec: spec("attn_merge"), grid: c.MergeGrid(heads)}
+	maps.Copy(split.spec.Params, c.Params)
+	maps.Copy(merge.spec.Params, c.Merge)
+	return attnRuns{split: split, merge: merge, part: c.Part(window), window: window}
+}
+
+// chunkRuns is attnRuns for many tokens, with values of valueDim.
+func (l *Layer) chunkRuns(c kernels.AttnChunk, err error, heads, valueDim, window int) attnRuns {
 	if err != nil {
 		l.fail("blk.%d: attention: %w", l.number, err)
 	}
-	o := &op{spec: spec("attn_split"), grid: c.Grid(a.Window)}
-	maps.Copy(o.spec.Params, c.Params)
-	return attnRuns{split: o, part: c.Part(a.Window), keys: c.Run, window: a.Window}
+	split := &op{spec: spec("attn_chunk").choose("chunk", c.Choice), grid: c.Grid(window)}
+	maps.Copy(split.spec.Params, c.Params)
+	merge := &op{spec: spec("attn_merge").with("HD", uint32(valueDim)).with("KEYS", uint32(c.Run)).with("W", l.width(64)),
+		grid: []*program.Term{one(heads), one(1), perRow()}}
+	return attnRuns{split: split, merge: merge, part: c.Part(window), window: c.MergeWindow(window)}
 }
 
 // cache is this block's k or v cache.

@@ -1,8 +1,6 @@
 package layer
 
 import (
-	"maps"
-
 	"github.com/sluicehost/sluice/sdk/kernels"
 	"github.com/sluicehost/sluice/sdk/program"
 )
@@ -85,31 +83,19 @@ func (l *Layer) latentAttention(query *Value, cache *program.Binding, a Latent) 
 	o.consts = consts{"kv_heads": uint32(1), "window": uint32(0), "scale": a.Scale}
 	o.binds = binds{"q": read(query), "kc": at(cache), "vc": at(cache), "part": write(part)}
 	l.emit(o)
-	l.emit(&op{
-		label:  l.prefix + "attn.merge",
-		spec:   spec("attn_merge").with("HD", uint32(a.Rank)).with("KEYS", uint32(runs.keys)).with("W", l.width(64)),
-		consts: consts{"heads": uint32(a.Heads), "window": uint32(0)},
-		binds:  binds{"part": read(part), "y": write(sums)},
-		grid:   []*program.Term{one(a.Heads), one(1), perRow()},
-	})
+	o = runs.merge
+	o.label = l.prefix + "attn.merge"
+	o.consts = consts{"heads": uint32(a.Heads), "window": uint32(0)}
+	o.binds = binds{"part": read(part), "y": write(sums)}
+	l.emit(o)
 	return sums
 }
 
 func (l *Layer) latentRuns(a Latent) attnRuns {
-	if l.many() {
-		c, err := kernels.NewLatentChunk(l.limits, a.Heads, a.Rank+a.Rot, a.Rank)
-		if err != nil {
-			l.fail("blk.%d: latent attention: %w", l.number, err)
-		}
-		o := &op{spec: spec("attn_chunk").choose("chunk", c.Choice), grid: c.Grid(0)}
-		maps.Copy(o.spec.Params, c.Params)
-		return attnRuns{split: o, part: c.Part(0), keys: c.Run}
+	if !l.many() {
+		c, err := kernels.NewLatentSplit(l.limits, a.Heads, a.Rank+a.Rot, a.Rank)
+		return l.splitRuns(c, err, a.Heads, 0)
 	}
-	c, err := kernels.NewLatentSplit(l.limits, a.Heads, a.Rank+a.Rot, a.Rank)
-	if err != nil {
-		l.fail("blk.%d: latent attention: %w", l.number, err)
-	}
-	o := &op{spec: spec("attn_split"), grid: c.Grid(0)}
-	maps.Copy(o.spec.Params, c.Params)
-	return attnRuns{split: o, part: c.Part(0), keys: c.Run}
+	c, err := kernels.NewLatentChunk(l.limits, a.Heads, a.Rank+a.Rot, a.Rank)
+	return l.chunkRuns(c, err, a.Heads, a.Rank, 0)
 }

@@ -240,7 +240,7 @@ func TestAttentionKinds(t *testing.T) {
 			}
 			finish(e, l.Add(x, l.FFN(x, dense)))
 		})
-		list := append([]string{"matvec.put.all.plain", "heads.f16", "attn_split.f16", "attn_merge"}, c.gate...)
+		list := append([]string{"matvec.put.all.plain", "heads.f16", "attn_split.f16.lanes", "attn_merge"}, c.gate...)
 		want(t, "attention", kernelsOf(p, program.Kind_TRUNK, 1)[:len(list)], list...)
 	}
 }

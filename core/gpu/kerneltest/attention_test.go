@@ -119,7 +119,7 @@ func TestAttnSplit(t *testing.T) {
 	for i, row := range also(r, 4, pairs(axes...), axes...) {
 		hd, g, cuts, kv := sizes[row[0]][0], sizes[row[0]][1], sizes[row[0]][2], choice(row[1], "f16", "f32")
 		vd := hd - pick[uint32](r, 0, 8, 6) // less than a key: the value is a part of it
-		c := build(t, kernels.Spec{Name: "attn_split", Choices: map[string]string{"kv": kv}, Params: map[string]uint32{
+		c := build(t, kernels.Spec{Name: "attn_split", Choices: map[string]string{"kv": kv, "split": "keys"}, Params: map[string]uint32{
 			"HD": hd, "VD": vd, "VROW": hd, "G": g, "CUTS": cuts, "KEYS": 128, "W": []uint32{16, 128}[row[2]], "LS": []uint32{1, 16}[row[2]], "GHD": g * hd, "GKEYS": g * 128}})
 		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
 			for j := range 3 {
@@ -129,9 +129,50 @@ func TestAttnSplit(t *testing.T) {
 	}
 }
 
+// TestAttnSplitLanes is the form for a GPU, with runs of one block and of several, caches of keys that are values too, and
+// few and many heads and keys a lane.
+func TestAttnSplitLanes(t *testing.T) {
+	r := random(t)
+	sizes := [][2]uint32{{16, 16}, {32, 24}, {64, 64}, {80, 80}, {128, 64}, {192, 192}, {256, 256}, {512, 512}, {576, 512}}
+	heads := []uint32{1, 2, 3, 5, 8}
+	axes := []int{len(sizes), len(heads), 3, 2, 2, 3} // pairs, for these compile slowly on a software device
+	for i, row := range also(r, 4, pairs(axes...), axes...) {
+		s := lanesOf{hd: sizes[row[0]][0], vd: sizes[row[0]][1], g: heads[row[1]], b: 1 << row[2], cuts: 1 + uint32(row[3]), same: uint32(row[4]),
+			most: []uint32{0, 2, 64}[row[5]], slots: pick[uint32](r, 1, 3, 8)}
+		s.slots = max(1, min(s.slots, 256/(s.hd/8)))
+		kv := pick(r, "f16", "f32")
+		c := build(t, s.spec(kv))
+		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
+			for j := range 3 {
+				check(t, "attn_split "+kv, splitCase(r, c, kv, 3*i+j))
+			}
+		})
+	}
+}
+
+// lanesOf is a shape of attn_split's form lanes.
+type lanesOf struct{ hd, vd, g, cuts, slots, b, most, same uint32 }
+
+func (s lanesOf) spec(kv string) kernels.Spec {
+	kl := s.hd / 8
+	w := s.slots * kl
+	return kernels.Spec{Name: "attn_split", Choices: map[string]string{"kv": kv, "split": "lanes"}, Params: map[string]uint32{
+		"HD": s.hd, "VD": s.vd, "VROW": s.hd, "G": s.g, "CUTS": s.cuts, "KEYS": s.slots * s.b, "MOST": s.most, "W": w, "KL": kl,
+		"SLOTS": s.slots, "B": s.b, "SAME": s.same, "ROOM": max(s.slots*s.b*s.g*(kl+4), 8*(w+4))}}
+}
+
+// runsOf is how many runs of lib/runs.wgsl a kernel makes of the positions that a token sees.
+func runsOf(c kerneltest.Case, seen int) int {
+	run := int(c.Kernel.Params["KEYS"])
+	if most := int(c.Kernel.Params["MOST"]); most > 0 {
+		run *= max(1, (seen+run*most-1)/(run*most))
+	}
+	return (seen + run - 1) / run
+}
+
 func splitCase(r *rand.Rand, c kerneltest.Case, kv string, i int) kerneltest.Case {
 	c = fresh(c)
-	hd, keys, cuts := int(c.Kernel.Params["HD"]), int(c.Kernel.Params["KEYS"]), int(c.Kernel.Params["CUTS"])
+	hd, cuts := int(c.Kernel.Params["HD"]), int(c.Kernel.Params["CUTS"])
 	row0, kvHeads := pick(r, 0, 2), pick(r, 1, 3)
 	heads := kvHeads * cuts * int(c.Kernel.Params["G"])
 	p := places(r, i, 1)
@@ -140,7 +181,7 @@ func splitCase(r *rand.Rand, c kerneltest.Case, kv string, i int) kerneltest.Cas
 	if p.window > 0 {
 		seen = min(seen, p.window)
 	}
-	runs := (seen + keys - 1) / keys
+	runs := runsOf(c, seen)
 	c.Constants["kv_heads"], c.Constants["window"] = uint32(kvHeads), uint32(p.window)
 	// Scores of a few units, and now and then of hundreds: one key takes all.
 	sharp := pick(r, 1.0, 1, 1, 100)
@@ -148,6 +189,9 @@ func splitCase(r *rand.Rand, c kerneltest.Case, kv string, i int) kerneltest.Cas
 	c.Memory["q"] = after(row0*heads*hd, normal(r, heads*hd))
 	c.Memory["kc"] = cache(r, kv, p, seen, kvHeads*hd)
 	c.Memory["vc"] = cache(r, kv, p, seen, kvHeads*int(c.Kernel.Params["VROW"]))
+	if c.Kernel.Params["SAME"] == 1 {
+		c.Memory["vc"] = c.Memory["kc"]
+	}
 	c.Memory["part"] = kerneltest.Output(program.Elem_F32, (runs+1)*heads*(int(c.Kernel.Params["VD"])+2))
 	c.Grid = [3]uint32{uint32(kvHeads * cuts), uint32(runs), 1}
 	c.Bounds["part"] = softmaxBound
@@ -179,10 +223,12 @@ func cache(r *rand.Rand, kv string, p place, seen, width int) *program.Memory {
 func TestAttnMerge(t *testing.T) {
 	r := random(t)
 	sizes := []uint32{16, 64, 80, 256, 512}
-	axes := []int{len(sizes), len(widths), 3}
+	shapes := [][2]uint32{{16, 1}, {64, 1}, {64, 4}, {256, 8}, {256, 32}} // W, RG
+	axes := []int{len(sizes), len(shapes), 3, 3}
 	for i, row := range pairs(axes...) {
-		c := build(t, kernels.Spec{Name: "attn_merge", Params: map[string]uint32{"HD": sizes[row[0]], "KEYS": 128,
-			"W": widths[row[1]], "PARTS": uint32(1 + row[2])}})
+		shape := shapes[row[1]]
+		c := build(t, kernels.Spec{Name: "attn_merge", Params: map[string]uint32{"HD": sizes[row[0]], "KEYS": []uint32{128, 16, 12}[row[3]], "MOST": []uint32{0, 3, 128}[row[3]],
+			"W": shape[0], "RG": shape[1], "PARTS": uint32(1 + row[2])}})
 		t.Run(c.Kernel.Name, func(t *testing.T) {
 			for j := range 4 {
 				check(t, "attn_merge", mergeCase(r, c, 4*i+j))
@@ -193,7 +239,7 @@ func TestAttnMerge(t *testing.T) {
 
 func mergeCase(r *rand.Rand, c kerneltest.Case, i int) kerneltest.Case {
 	c = fresh(c)
-	hd, keys := int(c.Kernel.Params["HD"]), int(c.Kernel.Params["KEYS"])
+	hd := int(c.Kernel.Params["HD"])
 	row0, heads := pick(r, 0, 2), pick(r, 1, 3, 16)
 	p := places(r, i, 1)
 	if i%5 == 4 {
@@ -204,7 +250,7 @@ func mergeCase(r *rand.Rand, c kerneltest.Case, i int) kerneltest.Case {
 	if p.window > 0 {
 		seen = min(seen, p.window)
 	}
-	runs := (seen + keys - 1) / keys
+	runs := runsOf(c, seen)
 	c.Constants["heads"], c.Constants["window"] = uint32(heads), uint32(p.window)
 	// Runs whose greatest scores lie far apart: only the best counts.
 	spread := pick(r, 1.0, 1, 200)

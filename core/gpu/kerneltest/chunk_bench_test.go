@@ -183,7 +183,7 @@ func BenchmarkAttnChunk(b *testing.B) {
 			if d.Limits().CPU {
 				w = 16
 			}
-			c := build(b, kernels.Spec{Name: "attn_split", Choices: map[string]string{"kv": "f16"}, Params: map[string]uint32{
+			c := build(b, kernels.Spec{Name: "attn_split", Choices: map[string]string{"kv": "f16", "split": "keys"}, Params: map[string]uint32{
 				"HD": uint32(x.hd), "VD": uint32(x.hd), "VROW": uint32(x.hd), "G": g, "KEYS": 128, "W": w, "GHD": g * uint32(x.hd), "GKEYS": g * 128}})
 			a := a
 			a.Run = 128

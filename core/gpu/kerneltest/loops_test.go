@@ -70,8 +70,9 @@ func countedCases(t *testing.T, r *rand.Rand) []kerneltest.Case {
 		hd, g, w := pick[uint32](r, 16, 64, 80), pick[uint32](r, 1, 3, 8), pick(r, widths...)
 		out = append(out,
 			headsCase(r, mk("heads", map[string]uint32{"HD": hd, "ROT": pick(r, hd, hd/4*2), "W": w}, "kv", "f16"), "f16", 6+i),
-			splitCase(r, mk("attn_split", map[string]uint32{"HD": hd, "VD": hd - 8*uint32(i), "VROW": hd, "G": g, "CUTS": 1 + uint32(i), "GHD": g * hd, "GKEYS": g * 128, "W": w, "LS": min(w, []uint32{1, 8}[i])}, "kv", "f32"), "f32", 2+3*i),
-			mergeCase(r, mk("attn_merge", map[string]uint32{"HD": hd, "W": w, "PARTS": uint32(1 + i)}), 4+5*i))
+			splitCase(r, mk("attn_split", map[string]uint32{"HD": hd, "VD": hd - 8*uint32(i), "VROW": hd, "G": g, "CUTS": 1 + uint32(i), "GHD": g * hd, "GKEYS": g * 128, "W": w, "LS": min(w, []uint32{1, 8}[i])}, "kv", "f32", "split", "keys"), "f32", 2+3*i),
+			splitCase(r, build(t, lanesOf{hd: max(64, hd), vd: max(64, hd), g: g, cuts: 1, slots: 1 + 3*uint32(i), b: 2, most: uint32(7 * i)}.spec("f16")), "f16", 2+3*i),
+			mergeCase(r, mk("attn_merge", map[string]uint32{"HD": hd, "W": w, "PARTS": uint32(1 + i), "RG": 1 + 3*uint32(i), "MOST": uint32(50 * i)}), 4+5*i))
 		e, k := uint32(512), pick[uint32](r, 1, 3, 8)
 		out = append(out,
 			countedTopK(topKCase(r, mk("topk", map[string]uint32{"E": e, "K": k, "GROUPS": []uint32{1, 32}[i], "USED": []uint32{1, 8}[i], "W": w},

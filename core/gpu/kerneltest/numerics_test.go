@@ -191,6 +191,7 @@ func (a whole) runs(t *testing.T, m map[string]*program.Memory) kerneltest.Case 
 		if err != nil {
 			t.Fatal(err)
 		}
+		spec.Choices["split"] = s.Choice
 		maps.Copy(spec.Params, s.Params)
 		terms, keys = s.Grid(a.window), s.Run
 	} else {
