@@ -12,7 +12,7 @@ func convLoops(l *loops) float64 {
 // deltaLoops is a walk over T tokens, TB at a time; the steps over a column of S are written out.
 func deltaLoops(l *loops) float64 {
 	t, tb, w := float64(l.step.T), l.p("TB"), l.p("W")
-	team := max(1, math.Floor(w/(2*tb)))
+	team := min(16, max(1, math.Floor(w/(2*tb))))
 	block := func(n float64) float64 {
 		b := shared(l.p("D")/4, team, 0) + loop(team, 0) + loop(n, 0)
 		if l.kernel.GetParams()["CHANNEL"] == 1 {

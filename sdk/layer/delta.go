@@ -120,7 +120,9 @@ func (l *Layer) DeltaRule(qkv *Value, d DeltaRule) *Value {
 	}
 	o.spec.with("D", uint32(d.HeadDim)).with("W", deltaWidth).with("TB", 8)
 	if !l.many() && !l.limits.GetCpu() {
-		o.spec.with("TB", 1) // all lanes fetch the one token
+		// All lanes fetch the one token, and share the columns of S: what counts is how many loads one waits for.
+		split := uint32(d.HeadDim / 32)
+		o.spec.with("TB", 1).with("SPLIT", split).with("W", deltaWidth*split)
 	}
 	o.consts = consts{"heads": uint32(d.Heads), "key_heads": uint32(d.KeyHeads), "lower": d.LowerBound, "eps": d.Eps,
 		"beta_stride": uint32(d.Beta.Of.width), "beta_off": uint32(d.Beta.Offset),

@@ -3,6 +3,7 @@ package kerneltest_test
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/sluicehost/sluice/core/gpu/kerneltest"
@@ -141,6 +142,19 @@ func BenchmarkDecodeAttn(b *testing.B) {
 				b.Run(name+"/split", func(b *testing.B) { bench(b, split) })
 				b.Run(name+"/merge", func(b *testing.B) { bench(b, merge) })
 			}
+		}
+	}
+}
+
+// BenchmarkDecodeDelta is one token's recurrence with 32 value heads and 16 key heads of 128: qwen35moe's, and bailingmoe3's kind. Its columns are
+// shared, or not.
+func BenchmarkDecodeDelta(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, decay := range []string{"head", "channel"} {
+		for _, shape := range [][3]uint32{{1, 32, 0}, {1, 16, 0}, {1, 64, 0}, {1, 16, 1}, {1, 32, 1}, {1, 64, 1}} {
+			b.Run(fmt.Sprintf("%s/columns=%d/shared=%d", decay, shape[1], shape[2]), func(b *testing.B) {
+				bench(b, deltaOf(r, fresh(build(b, deltaSpec(decay, 128, shape))), 1, 16, 32, 0))
+			})
 		}
 	}
 }

@@ -42,8 +42,9 @@ func convCase(r *rand.Rand, c kerneltest.Case, tokens int) kerneltest.Case {
 	return c
 }
 
-// deltaShapes are TB and W as sdk/layer picks them: for a software device and many tokens, and for one token on a GPU.
-var deltaShapes = [][2]uint32{{8, 32}, {1, 32}}
+// deltaShapes are TB and columns as sdk/layer picks them: for a software device and many tokens, and for one token on a GPU, where
+// invocations share a column, and do not.
+var deltaShapes = [][3]uint32{{8, 32, 0}, {1, 32, 1}, {1, 32, 0}}
 
 // deltaBound is of results that a few hundred f32 products and sums make, token after token.
 // The worst are what is left of large values of the state; where all of it has decayed, exp is wrong by the error of its argument.
@@ -65,9 +66,13 @@ func TestDeltaRule(t *testing.T) {
 	}
 }
 
-func deltaSpec(decay string, d uint32, shape [2]uint32) kernels.Spec {
+func deltaSpec(decay string, d uint32, shape [3]uint32) kernels.Spec {
+	split := uint32(1)
+	if shape[2] > 0 {
+		split = d / 32
+	}
 	return kernels.Spec{Name: "delta_rule", Choices: map[string]string{"decay": decay},
-		Params: map[string]uint32{"D": d, "TB": shape[0], "W": shape[1]}}
+		Params: map[string]uint32{"D": d, "TB": shape[0], "W": shape[1] * split, "SPLIT": split}}
 }
 
 func deltaCase(r *rand.Rand, c kerneltest.Case, tokens int) kerneltest.Case {
@@ -109,7 +114,7 @@ func deltaOf(r *rand.Rand, c kerneltest.Case, tokens, keyHeads, heads, row0 int)
 	c.Memory["a"] = kerneltest.F32(a)
 	c.Memory["state"] = kerneltest.F32(normal(r, heads*d*d))
 	c.Memory["y"] = kerneltest.Output(program.Elem_F32, rows*heads*d)
-	c.Grid = [3]uint32{uint32(heads), uint32(d) / c.Kernel.Params["W"], 1}
+	c.Grid = [3]uint32{uint32(heads), uint32(d) * c.Kernel.Params["SPLIT"] / c.Kernel.Params["W"], 1}
 	c.Bounds["y"], c.Bounds["state"] = deltaBound, deltaBound
 	return c
 }

@@ -43,7 +43,7 @@ func TestDeltaRuleCut(t *testing.T) {
 }
 
 // walk is one head of size 128 over many tokens whose raw decays are given, from an empty state.
-func walk(t *testing.T, decay string, shape [2]uint32, tokens int, a float64, raw func(token, i int) float64) kerneltest.Case {
+func walk(t *testing.T, decay string, shape [3]uint32, tokens int, a float64, raw func(token, i int) float64) kerneltest.Case {
 	r := random(t)
 	c := deltaOf(r, fresh(build(t, deltaSpec(decay, 128, shape))), tokens, 1, 1, 0)
 	m := c.Memory["raw"].Values
@@ -108,8 +108,8 @@ func BenchmarkDeltaRule(b *testing.B) {
 	for _, decay := range []string{"head", "channel"} {
 		for _, x := range []struct {
 			tokens int
-			shape  [2]uint32
-		}{{1, [2]uint32{1, 32}}, {64, [2]uint32{8, 32}}} {
+			shape  [3]uint32
+		}{{1, [3]uint32{1, 32}}, {64, [3]uint32{8, 32}}} {
 			b.Run(fmt.Sprintf("%s/T=%d/TB=%d", decay, x.tokens, x.shape[0]), func(b *testing.B) {
 				r := rand.New(rand.NewPCG(1, 1))
 				bench(b, deltaOf(r, fresh(build(b, deltaSpec(decay, 128, x.shape))), x.tokens, 16, 32, 0))
