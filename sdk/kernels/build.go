@@ -8,6 +8,7 @@
 //	override W: u32 = 64u;       becomes const W: u32 = <Params["W"]>;
 //	//!include lib/step.wgsl     is replaced by that file
 //	//!choose x plain norm       is replaced by lib/x_plain.wgsl or lib/x_norm.wgsl, by Choices["x"]
+//	//!choose x plain norm as y  by lib/y_plain.wgsl or lib/y_norm.wgsl
 //	//!type gate from bank       is replaced by the snippet of Types["gate"], reading the binding bank
 //
 // @binding numbers are given anew in the order of appearance.
@@ -122,11 +123,15 @@ func resolve(files fs.FS, s Spec, line string, depth int) (string, error) {
 	case f[0] == "include" && len(f) == 2:
 		return expand(files, s, f[1], depth+1)
 	case f[0] == "choose" && len(f) >= 3:
-		c := s.Choices[f[1]]
-		if !slices.Contains(f[2:], c) {
-			return "", fmt.Errorf("have choice %q, want one of %v", c, f[2:])
+		what, values := f[1], f[2:]
+		if n := len(values); n > 2 && values[n-2] == "as" {
+			what, values = values[n-1], values[:n-2]
 		}
-		return expand(files, s, "lib/"+f[1]+"_"+c+".wgsl", depth+1)
+		c := s.Choices[f[1]]
+		if !slices.Contains(values, c) {
+			return "", fmt.Errorf("have choice %q, want one of %v", c, values)
+		}
+		return expand(files, s, "lib/"+what+"_"+c+".wgsl", depth+1)
 	case f[0] == "type" && len(f) == 4 && f[2] == "from":
 		t, ok := s.Types[f[1]]
 		if !ok {

@@ -19,7 +19,7 @@ var allChoices = map[string]map[string][]string{
 	"expert_down": {"out": {"put", "add"}},
 	"heads":       {"kv": {"f16", "f32"}},
 	"attn_split":  {"kv": {"f16", "f32"}, "split": {"keys", "lanes"}},
-	"rmsnorm":     {"rows": {"all", "outs"}, "out": {"put", "add", "scaled"}},
+	"rmsnorm":     {"value": {"one", "four"}, "rows": {"all", "outs"}, "out": {"put", "add", "scaled"}},
 	"gate":        {"out": {"put", "add"}},
 	"topk":        {"score": {"sigmoid", "softmax"}, "weight": {"plain", "scaled"}},
 
@@ -27,7 +27,7 @@ var allChoices = map[string]map[string][]string{
 	"matmul_pair":        {"tile": {"lanes", "shared"}, "act": {"silu", "gelu"}},
 	"expert_matmul":      {"tile": {"lanes", "shared"}},
 	"expert_matmul_pair": {"tile": {"lanes", "shared"}, "act": {"silu", "gelu"}},
-	"moe_sum":            {"out": {"put", "add"}},
+	"moe_sum":            {"value": {"one", "four"}, "out": {"put", "add"}},
 	"attn_chunk":         {"kv": {"f16", "f32"}, "chunk": {"lanes", "shared"}},
 	"delta_rule":         {"decay": {"head", "channel"}},
 	"matmul_heads":       {"tile": {"lanes", "shared"}},

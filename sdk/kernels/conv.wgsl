@@ -28,15 +28,17 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
   let last = min(first + run, step.T);
   let used = ch < c.n && first < last;
   var s: array<f32, TAPS>;
+  var k: array<f32, TAPS>;
   if (used) {
+    for (var j = 0u; j < TAPS; j++) { k[j] = kernel[ch * TAPS + j]; }
     for (var j = 0u; j < TAPS - 1u; j++) { s[j] = input(first + j, ch); }
   }
-  storageBarrier(); // all that read the old state have done so
+  if (LANES > 1u) { storageBarrier(); } // all that read the old state have done so
   if (!used) { return; }
   for (var t = first; t < last; t++) {
     s[TAPS - 1u] = input(t + TAPS - 1u, ch);
     var sum = 0.0;
-    for (var j = 0u; j < TAPS; j++) { sum += kernel[ch * TAPS + j] * s[j]; }
+    for (var j = 0u; j < TAPS; j++) { sum += k[j] * s[j]; }
     y[(step.row0 + t) * c.n + ch] = sum / (1.0 + exp(-sum));
     for (var j = 0u; j < TAPS - 1u; j++) { s[j] = s[j + 1u]; }
   }

@@ -22,24 +22,37 @@ override W: u32 = 64u;
 var<workgroup> head: array<f32, HD>;
 //!include lib/sum.wgsl
 
-// 1 / rms of the head that lies in shared memory.
-fn head_scale(lid: u32) -> f32 {
-  var s = 0.0;
-  for (var i = lid; i < HD; i += W) { s += head[i] * head[i]; }
-  return 1.0 / sqrt(sum_all(lid, s) / f32(HD) + c.eps);
+// The dims of pair p: those past ROT, which don't turn, go by twos.
+fn first_of(p: u32) -> u32 { return select(2u * p, p, NEOX == 1u && p < ROT / 2u); }
+fn second_of(p: u32) -> u32 { return select(2u * p + 1u, p + ROT / 2u, NEOX == 1u && p < ROT / 2u); }
+
+// What pair p of head h is multiplied by: the norm's weights of its dims, and cos and sin of activation row r.
+fn factors_of(p: u32, h: u32, r: u32) -> vec4<f32> {
+  var f = vec4<f32>(1.0, 1.0, 1.0, 0.0);
+  if (p >= HD / 2u || h >= c.heads + c.kv_heads) { return f; }
+  let i = first_of(p);
+  let j = second_of(p);
+  if (h < c.heads) { f = vec4<f32>(q_norm[i], q_norm[j], 1.0, 0.0); }
+  else { f = vec4<f32>(k_norm[i], k_norm[j], 1.0, 0.0); }
+  if (p < ROT / 2u) { f = vec4<f32>(f.x, f.y, rope[r * ROT + p], rope[r * ROT + ROT / 2u + p]); }
+  return f;
 }
 
-// Turns the pairs of the head in shared memory by the angles of activation row r.
-fn turn(lid: u32, r: u32) {
-  for (var p = lid; p < ROT / 2u; p += W) {
-    let i = select(2u * p, p, NEOX == 1u);
-    let j = select(2u * p + 1u, p + ROT / 2u, NEOX == 1u);
-    let co = rope[r * ROT + p];
-    let si = rope[r * ROT + ROT / 2u + p];
-    let a = head[i];
-    let b = head[j];
-    head[i] = a * co - b * si;
-    head[j] = a * si + b * co;
+// Norms and turns pair p, which lies in shared memory: a query's goes to row q_row of q, others stay there.
+fn finish(p: u32, h: u32, q_row: u32, scale: f32, f: vec4<f32>) {
+  if (p >= HD / 2u) { return; }
+  let i = first_of(p);
+  let j = second_of(p);
+  let a = head[i] * scale * f.x;
+  let b = head[j] * scale * f.y;
+  var turned = vec2<f32>(a, b);
+  if (p < ROT / 2u && h < c.heads + c.kv_heads) { turned = vec2<f32>(a * f.z - b * f.w, a * f.w + b * f.z); }
+  if (h < c.heads) {
+    q[q_row * HD + i] = turned.x;
+    q[q_row * HD + j] = turned.y;
+  } else {
+    head[i] = turned.x;
+    head[j] = turned.y;
   }
 }
 
@@ -52,21 +65,22 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
   let kvh = (h - c.heads) % c.kv_heads;
   var at = r * c.stride + c.q_off + h * c.q_step;
   if (!is_q) { at = r * c.stride + select(c.k_off, c.v_off, is_v) + kvh * HD; }
-  for (var i = lid; i < HD; i += W) { head[i] = qkv[at + i]; }
-  workgroupBarrier();
-  let scale = head_scale(lid);
-  for (var i = lid; i < HD; i += W) {
-    if (is_q) { head[i] = head[i] * scale * q_norm[i]; }
-    else if (!is_v) { head[i] = head[i] * scale * k_norm[i]; }
-    else if (VNORM == 1u) { head[i] = head[i] * scale; }
+  let own = factors_of(lid, h, r); // on its way while the squares are summed
+  var s = 0.0;
+  for (var p = lid; p < HD / 2u; p += W) {
+    let a = qkv[at + first_of(p)];
+    let b = qkv[at + second_of(p)];
+    s += a * a + b * b;
+    head[first_of(p)] = a;
+    head[second_of(p)] = b;
   }
+  var scale = 1.0 / sqrt(sum_all(lid, s) / f32(HD) + c.eps);
+  if (is_v && VNORM == 0u) { scale = 1.0; }
+  let q_row = r * c.heads + h;
+  finish(lid, h, q_row, scale, own);
+  for (var p = lid + W; p < HD / 2u; p += W) { finish(p, h, q_row, scale, factors_of(p, h, r)); }
+  if (is_q) { return; }
   workgroupBarrier();
-  if (!is_v) { turn(lid, r); }
-  workgroupBarrier();
-  if (is_q) {
-    for (var i = lid; i < HD; i += W) { q[(r * c.heads + h) * HD + i] = head[i]; }
-    return;
-  }
   var row = step.pos0 + wg.y;
   if (c.window > 0u) { row = row % (c.window + step.chunk); }
   for (var i = lid; i < HD / 2u; i += W) {

@@ -145,12 +145,14 @@ var loopsOf = map[string]func(l *loops) float64{
 	"matmul_pair":        tileLoops(2),
 	"expert_matmul":      tileLoops(1),
 	"expert_matmul_pair": tileLoops(2),
-	"moe_sum":            func(l *loops) float64 { return loop(l.c("top_k"), 0) },
-	"attn_chunk":         attnChunkLoops,
-	"conv":               convLoops,
-	"delta_rule":         deltaLoops,
+	"moe_sum": func(l *loops) float64 {
+		return loop(math.Floor(l.c("top_k")/8), 0) + fours(math.Mod(l.c("top_k"), 8), 0)
+	},
+	"attn_chunk": attnChunkLoops,
+	"conv":       convLoops,
+	"delta_rule": deltaLoops,
 	"gated_norm": func(l *loops) float64 {
-		return 2*shared(l.c("d"), l.p("W"), 0) + l.all()
+		return 2*shared(max(0, l.c("d")-l.p("W")), l.p("W"), 0) + l.all()
 	},
 	"latent":       latentLoops,
 	"matvec_heads": matvecHeadsLoops,
@@ -169,32 +171,22 @@ var loopsOf = map[string]func(l *loops) float64{
 	},
 	"expert_matvec": func(l *loops) float64 { return loop(l.p("R"), 0) + l.dots() + l.teamSums() },
 	"heads": func(l *loops) float64 {
-		hd, w := l.p("HD"), l.p("W")
-		return 4*shared(hd, w, 0) + l.all() + shared(math.Floor(l.p("ROT")/2), w, 0)
+		pairs, w := math.Floor(l.p("HD")/2), l.p("W")
+		return 2*shared(pairs, w, 0) + l.all() + shared(max(0, pairs-w), w, 0)
 	},
 	"attn_split": attnSplitLoops,
 	"attn_merge": attnMergeLoops,
 	"shortconv": func(l *loops) float64 {
 		move := loop(l.p("TAPS")-1, 0)
-		return move + loop(float64(l.step.T), loop(l.p("TAPS"), 0)+move) + move
+		return loop(l.p("TAPS"), 0) + move + loop(float64(l.step.T), loop(l.p("TAPS"), 0)+move) + move
 	},
-	"topk": func(l *loops) float64 {
-		e, k, w := l.p("E"), l.p("K"), l.p("W")
-		scores := shared(e, w, 0)
-		if !l.has("bias") { // softmax
-			scores = 3*shared(e, w, 0) + 2*l.all()
-		}
-		weight := 0.0
-		if l.kernel.GetParams()["NORM"] == 1 {
-			weight = loop(k, 0)
-		}
-		return scores + l.groups() + shared(e, w, fours(e, 0)) + shared(k, w, weight)
-	},
+	"topk":  topKLoops,
 	"add":   func(*loops) float64 { return 0 },
 	"gate":  func(*loops) float64 { return 0 },
 	"scale": func(*loops) float64 { return 0 },
 	"rmsnorm": func(l *loops) float64 {
-		return 2*shared(l.c("n"), l.p("W"), 0) + l.all()
+		n := math.Ceil(l.c("n") / l.p("VALUES"))
+		return 2*shared(max(0, n-4*l.p("W")), l.p("W"), 0) + l.all()
 	},
 	"resolve": func(l *loops) float64 {
 		depth := shared(l.c("depth")*l.c("top_k"), l.p("W"), 0)
@@ -218,13 +210,13 @@ func (l *loops) norm() float64 {
 	return shared(8*l.c("units"), l.p("W"), 0) + l.all()
 }
 
-// all is sum_all or max_all of lib/sum.wgsl.
+// all is sum_all or max_all of lib/sum.wgsl, which has no loop where the workgroup is wide.
 func (l *loops) all() float64 {
 	w := l.p("W")
 	if w <= 32 {
 		return loop(w, 0)
 	}
-	return shared(w, 16, 0) + loop(16, 0)
+	return 0
 }
 
 // dots is a lane's part of R rows and their hand-over to the team.
@@ -234,6 +226,25 @@ func (l *loops) dots() float64 {
 
 // teamSums is what a lane does of the team's R sums.
 func (l *loops) teamSums() float64 { return shared(l.p("R"), l.p("L"), loop(l.p("L"), 0)) }
+
+// topKLoops are the scores, the first round, over the 32 experts of a run, and where there are several the second, over what they sent.
+func topKLoops(l *loops) float64 {
+	e, k, w := l.p("E"), l.p("K"), l.p("W")
+	scores := shared(e, w, 0)
+	if !l.has("bias") { // softmax
+		scores = 3*shared(e, w, 0) + 2*l.all()
+	}
+	rounds := shared(e, w, 0)
+	if runs := math.Ceil(e / 32); runs > 1 {
+		sent := runs * min(k, 32)
+		rounds += shared(sent, w, loop(math.Ceil(sent/32), 0))
+	}
+	weight := 0.0
+	if l.kernel.GetParams()["NORM"] == 1 {
+		weight = loop(math.Ceil(k/4), 0)
+	}
+	return scores + l.groups() + rounds + shared(k, w, weight)
+}
 
 // groups is lib/groups.wgsl, nothing where there is one group.
 func (l *loops) groups() float64 {

@@ -6,7 +6,7 @@ import "math"
 func convLoops(l *loops) float64 {
 	move := loop(l.p("TAPS")-1, 0)
 	run := math.Ceil(float64(l.step.T) / l.p("LANES"))
-	return move + loop(run, loop(l.p("TAPS"), 0)+move) + move
+	return loop(l.p("TAPS"), 0) + move + loop(run, loop(l.p("TAPS"), 0)+move) + move
 }
 
 // deltaLoops is a walk over T tokens, TB at a time; the steps over a column of S are written out.

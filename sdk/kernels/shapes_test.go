@@ -83,7 +83,7 @@ func dispatches(t *testing.T, m realShape, d device) []dispatched {
 		{"add", width, nil, ""},
 		{"gate", width, nil, ""},
 		{"scale", width, nil, ""},
-		{"rmsnorm", nil, map[string]uint32{"n": m.hidden}, ""},
+		{"rmsnorm", width, map[string]uint32{"n": m.hidden}, ""},
 	}
 	top, err := NewTopN(d.limits, m.vocab, MaxTopN)
 	if err != nil {

@@ -16,12 +16,14 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>) {
   let ch = gid.x;
   if (ch >= c.hidden) { return; }
   var s: array<f32, TAPS>;
+  var k: array<f32, TAPS>;
+  for (var j = 0u; j < TAPS; j++) { k[j] = kernel[ch * TAPS + j]; }
   for (var j = 0u; j < TAPS - 1u; j++) { s[j] = state[j * c.hidden + ch]; }
   for (var t = 0u; t < step.T; t++) {
     let row = (step.row0 + t) * 3u * c.hidden + ch;
     s[TAPS - 1u] = bcx[row] * bcx[row + 2u * c.hidden];
     var sum = 0.0;
-    for (var j = 0u; j < TAPS; j++) { sum += kernel[ch * TAPS + j] * s[j]; }
+    for (var j = 0u; j < TAPS; j++) { sum += k[j] * s[j]; }
     y[(step.row0 + t) * c.hidden + ch] = bcx[row + c.hidden] * sum;
     for (var j = 0u; j < TAPS - 1u; j++) { s[j] = s[j + 1u]; }
   }

@@ -55,8 +55,12 @@ func TestEveryPieceIsUsed(t *testing.T) {
 			case "//!include":
 				used[f[1]] = true
 			case "//!choose":
-				for _, c := range f[2:] {
-					used["lib/"+f[1]+"_"+c+".wgsl"] = true
+				what, values := f[1], f[2:]
+				if n := len(values); n > 2 && values[n-2] == "as" {
+					what, values = values[n-1], values[:n-2]
+				}
+				for _, c := range values {
+					used["lib/"+what+"_"+c+".wgsl"] = true
 				}
 			}
 		}

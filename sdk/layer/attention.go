@@ -177,7 +177,7 @@ func (l *Layer) heads(a Attention, qkv, q *Value, k, v *program.Binding) *op {
 	return &op{
 		label: l.prefix + "heads",
 		spec: spec("heads").choose("kv", l.kvChoice()).with("HD", hd).with("ROT", uint32(a.Rope.dims)).
-			with("NEOX", 1).with("VNORM", vNorm).with("W", l.width(64)),
+			with("NEOX", 1).with("VNORM", vNorm).with("W", l.widthFor(a.HeadDim/2, 256)),
 		consts: consts{"stride": uint32(qkv.width), "q_off": uint32(0), "q_step": qStep, "k_off": kOff, "v_off": vOff,
 			"heads": uint32(a.Heads), "kv_heads": uint32(a.KVHeads), "window": uint32(a.Window), "eps": a.Eps},
 		binds: binds{"qkv": read(qkv), "q_norm": at(l.vector(a.HeadDim, l.prefix+a.QNorm)), "k_norm": at(l.vector(a.HeadDim, l.prefix+a.KNorm)),

@@ -162,7 +162,7 @@ func (l *Layer) GatedNorm(x *Value, n GatedNorm) *Value {
 	}
 	l.emit(&op{
 		label: l.prefix + "gated_norm",
-		spec:  spec("gated_norm").with("W", l.width(64)).with("SILU", silu),
+		spec:  spec("gated_norm").with("W", l.widthFor(n.HeadDim, 256)).with("SILU", silu),
 		consts: consts{"d": uint32(n.HeadDim), "heads": uint32(x.width / n.HeadDim), "eps": n.Eps,
 			"stride": uint32(n.Gate.Of.width), "off": uint32(n.Gate.Offset)},
 		binds: binds{"x": read(l.plain(x)), "nw": at(l.vector(n.HeadDim, l.prefix+n.Weight)), "gate": read(l.plain(n.Gate.Of)), "y": write(y)},

@@ -129,11 +129,12 @@ func (l *Layer) expertMatvec(f GatedFFN, rec *expertBands, act, dn *Value, width
 // expertSum is a token's sum over its picks, in their order.
 func (l *Layer) expertSum(dn, pw, y *Value) *op {
 	w := l.width(64)
+	kernel, per := spec("moe_sum").choose("out", "put").with("W", w).valued(y.width)
 	return &op{
 		label:  l.prefix + "experts.sum",
-		spec:   spec("moe_sum").choose("out", "put").with("W", w),
+		spec:   kernel,
 		consts: consts{"n": uint32(y.width), "top_k": l.source.model().GetTopK()},
 		binds:  binds{"dn": read(dn), "pw": read(pw), "y": write(y)},
-		grid:   []*program.Term{groups(y.width, int(w)), perRow()},
+		grid:   []*program.Term{groups(y.width/per, int(w)), perRow()},
 	}
 }

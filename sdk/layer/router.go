@@ -52,7 +52,7 @@ func (l *Layer) topK(r Router, logits *Value, picks program.Table, pw *Value) *o
 	o := &op{
 		label: l.prefix + "topk",
 		spec: spec("topk").choose("score", "softmax").choose("weight", "plain").
-			with("E", uint32(e)).with("K", uint32(k)).with("NORM", 0).with("W", l.width(256)),
+			with("E", uint32(e)).with("K", uint32(k)).with("NORM", 0).with("W", l.widthFor(e, 512)),
 		consts: consts{"scale": r.Scale, "in_scale": 1.0},
 		binds:  binds{"r": read(logits), "picks": table(picks), "pw": write(pw)},
 		grid:   []*program.Term{perRow()},

@@ -41,10 +41,31 @@ func (s split) apply(o opSpec) {
 	o.with("W", s.w).with("L", s.l).with("R", s.r).with("RW", s.r*s.w)
 }
 
-// width is a workgroup size for element-wise work: wide groups gain nothing on a software device.
+// width is a workgroup size for element-wise work: wide groups gain nothing on a software device. On a GPU it is a power of two.
 func (e *Encoder) width(gpu uint32) uint32 {
 	if e.limits.GetCpu() {
 		return min(gpu, 16)
 	}
+	for most := e.limits.GetMaxInvocations(); most > 0 && gpu > most; {
+		gpu /= 2
+	}
 	return gpu
+}
+
+// widthFor is a workgroup size for n pieces of work, one an invocation where the GPU has so many: what a lone workgroup
+// does in turns takes a wait for memory each.
+func (e *Encoder) widthFor(n int, most uint32) uint32 {
+	w := uint32(64) // lib/sum.wgsl is for wide workgroups from here on
+	for w < most && int(w) < n {
+		w *= 2
+	}
+	return e.width(w)
+}
+
+// valued chooses lib/value_*.wgsl for rows of n values, which a kernel reads per at once.
+func (s opSpec) valued(n int) (_ opSpec, per int) {
+	if n%4 == 0 {
+		return s.choose("value", "four"), 4
+	}
+	return s.choose("value", "one"), 1
 }

@@ -92,9 +92,10 @@ func (e *Encoder) plain(x *Value) *Value {
 
 // op computes the norm of rows of n values into y, in workgroups of w.
 func (m *norm) op(n int, y *Value, w uint32) *op {
+	kernel, _ := spec("rmsnorm").choose("out", "put").choose("rows", "all").with("W", w).valued(n)
 	return &op{
 		label:  m.label,
-		spec:   spec("rmsnorm").choose("out", "put").choose("rows", "all").with("W", w),
+		spec:   kernel,
 		consts: consts{"n": uint32(n), "eps": m.eps},
 		binds:  binds{"x": read(m.of), "nw": at(m.weight), "y": write(y)},
 		grid:   []*program.Term{perRow()},

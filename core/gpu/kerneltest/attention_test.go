@@ -14,6 +14,9 @@ import (
 // widths are the workgroup sizes that sdk/layer gives element-wise kernels: for a software device, and not.
 var widths = []uint32{16, 64}
 
+// laneWidths are a software device's and those of kernels that give an invocation as little as there is to do.
+var laneWidths = []uint32{16, 64, 128, 512}
+
 // A few roundings a value.
 var fewBound = kerneltest.Bound{NMSE: 1e-12, Max: 1e-5}
 
@@ -55,11 +58,11 @@ func elem(kv string) program.Elem {
 func TestHeads(t *testing.T) {
 	r := random(t)
 	sizes := [][2]uint32{{16, 16}, {32, 8}, {64, 64}, {80, 32}, {128, 128}, {256, 64}, {512, 512}, {48, 2}}
-	axes := []int{len(sizes), 2, 2, 2, 2}
+	axes := []int{len(sizes), 2, 2, 2, len(laneWidths)}
 	for i, row := range also(r, 6, pairs(axes...), axes...) {
 		hd, kv := sizes[row[0]], choice(row[1], "f16", "f32")
 		c := build(t, kernels.Spec{Name: "heads", Choices: map[string]string{"kv": kv}, Params: map[string]uint32{
-			"HD": hd[0], "ROT": hd[1], "NEOX": uint32(row[2]), "VNORM": uint32(row[3]), "W": widths[row[4]]}})
+			"HD": hd[0], "ROT": hd[1], "NEOX": uint32(row[2]), "VNORM": uint32(row[3]), "W": laneWidths[row[4]]}})
 		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
 			for j := range 3 {
 				check(t, "heads "+kv, headsCase(r, c, kv, 3*i+j))

@@ -200,24 +200,25 @@ func differ(a, b []float64) int {
 
 func TestMoESum(t *testing.T) {
 	r := random(t)
-	for i := range 12 {
+	for i := range 24 {
 		w := pick(r, 8, 64)
 		c := moeSumCase(r, build(t, kernels.Spec{Name: "moe_sum", Params: map[string]uint32{"W": uint32(w)},
-			Choices: map[string]string{"out": choice(i%2, "put", "add")}}), 1+r.IntN(150), 1+r.IntN(40))
+			Choices: map[string]string{"out": choice(i%2, "put", "add"), "value": choice(i/2%2, "one", "four")}}), 1+r.IntN(150), 1+r.IntN(40))
 		check(t, "moe_sum", c)
 	}
 }
 
 func moeSumCase(r *rand.Rand, c kerneltest.Case, n, tokens int) kerneltest.Case {
 	c = fresh(c)
-	topK, w := 1+r.IntN(8), int(c.Kernel.Params["W"])
+	topK, w, values := 1+r.IntN(22), int(c.Kernel.Params["W"]), int(c.Kernel.Params["VALUES"]) // eights, a four, and the rest
+	n *= values
 	c.Memory["dn"], c.Memory["pw"] = kerneltest.F32(normal(r, tokens*topK*n)), kerneltest.F32(normal(r, tokens*topK))
 	if slots(c)["res"] {
 		c.Memory["res"] = kerneltest.F32(normal(r, tokens*n))
 	}
 	c.Memory["y"] = kerneltest.Output(program.Elem_F32, tokens*n)
 	c.Constants = map[string]any{"n": uint32(n), "top_k": uint32(topK)}
-	c.Grid = [3]uint32{uint32((n + w - 1) / w), uint32(tokens), 1}
+	c.Grid = [3]uint32{uint32((n/values + w - 1) / w), uint32(tokens), 1}
 	c.Bounds["y"] = sumBound(32)
 	return c
 }

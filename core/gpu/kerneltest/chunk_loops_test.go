@@ -12,7 +12,7 @@ import (
 // countedChunk has cases of every many-token kernel whose first workgroup is full, for TestIterations.
 func countedChunk(t *testing.T, r *rand.Rand) []kerneltest.Case {
 	out := []kerneltest.Case{
-		moeSumCase(r, build(t, kernels.Spec{Name: "moe_sum", Choices: map[string]string{"out": "put"}}), 70, 2),
+		moeSumCase(r, build(t, kernels.Spec{Name: "moe_sum", Choices: map[string]string{"out": "put", "value": "one"}}), 70, 2),
 	}
 	for _, x := range []kernels.Tile{lowTile, thinTile} {
 		pair := func(name string) kerneltest.Case {

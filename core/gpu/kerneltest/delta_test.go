@@ -128,7 +128,7 @@ func scaled(v []float64, by float64) []float64 {
 
 func TestGatedNorm(t *testing.T) {
 	r := random(t)
-	for _, w := range widths {
+	for _, w := range laneWidths {
 		for silu := range uint32(2) {
 			c := build(t, kernels.Spec{Name: "gated_norm", Params: map[string]uint32{"W": w, "SILU": silu}})
 			for _, d := range []int{32, 96, 128, 256} {

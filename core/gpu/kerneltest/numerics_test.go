@@ -250,3 +250,35 @@ func TestSoftCapExtremes(t *testing.T) {
 		}
 	}
 }
+
+// A limit on activations hides no NaN, be it the gate's or up's.
+func TestLimitedNaN(t *testing.T) {
+	s := splits[0]
+	for _, act := range []string{"silu", "gelu"} {
+		c := build(t, kernels.Spec{Name: "pair", Types: map[string]ggml.Type{"gate": ggml.F32, "up": ggml.F32}, Params: s.params(),
+			Choices: map[string]string{"x": "plain", "act": act}})
+		inputs := [][2]float64{{1, 1}, {1e30, -1e30}, {math.NaN(), 1}, {1, math.NaN()}}
+		x := make([]float64, 32*len(inputs))
+		for i, v := range inputs {
+			copy(x[32*i:], v[:])
+		}
+		gate, up := make([]byte, 32*4), make([]byte, 32*4)
+		copy(gate[2:], []byte{0x80, 0x3f}) // the unit's first value
+		copy(up[6:], []byte{0x80, 0x3f})   // its second
+		c.Memory = map[string]*program.Memory{"x": kerneltest.F32(x), "gate": {Form: gate}, "up": {Form: up}, "y": kerneltest.Output(program.Elem_F32, len(inputs))}
+		for k, v := range map[string]int{"rows": 1, "units": 1, "gate_row0": 0, "up_row0": 0, "y_stride": 1, "y_off": 0} {
+			c.Constants[k] = uint32(v)
+		}
+		c.Constants["gate"], c.Constants["up"], c.Constants["eps"], c.Constants["limit"] = [4]uint32{}, [4]uint32{}, 0.0, 7.0
+		c.Grid = [3]uint32{s.groups(1), uint32(len(inputs)), 1}
+		y := kerneltest.Dispatch(t, c)["y"].Values
+		if !(y[0] > 0.7 && y[0] < 0.9) || y[1] != -49 {
+			t.Errorf("%s: have %v and %v, want about 0.8 and -49", act, y[0], y[1])
+		}
+		for i := 2; i < len(inputs); i++ {
+			if !math.IsNaN(y[i]) {
+				t.Errorf("%s of %v: have %v, want NaN", act, inputs[i], y[i])
+			}
+		}
+	}
+}

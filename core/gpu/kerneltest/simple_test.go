@@ -63,13 +63,18 @@ func addCase(r *rand.Rand, c kerneltest.Case, n, tokens int) kerneltest.Case {
 	return c
 }
 
+// wideWidths are widths and all others that lib/sum.wgsl has a form for.
+var wideWidths = []uint32{8, 16, 32, 64, 128, 256, 512, 1024}
+
 func TestRMSNorm(t *testing.T) {
 	r := random(t)
-	for i, row := range pairs(len(widths), 3, 2) {
-		out := []string{"put", "add", "scaled"}[row[1]]
-		w := widths[row[0]]
-		c := build(t, kernels.Spec{Name: "rmsnorm", Choices: map[string]string{"out": out, "rows": choice(row[2], "all", "outs")}, Params: map[string]uint32{"W": w}})
-		for _, n := range []int{1, 3, int(w), int(w) + 1, 32 * (1 + r.IntN(90))} {
+	for i, row := range pairs(len(wideWidths), 3, 2, 2) {
+		out, value := []string{"put", "add", "scaled"}[row[1]], choice(row[3], "one", "four")
+		w := wideWidths[row[0]]
+		c := build(t, kernels.Spec{Name: "rmsnorm", Choices: map[string]string{"out": out, "rows": choice(row[2], "all", "outs"), "value": value},
+			Params: map[string]uint32{"W": w}})
+		for _, n := range []int{1, 3, int(w), int(w) + 1, 4 * int(w), 4*int(w) + 1, 32 * (1 + r.IntN(90))} { // as many as stay in registers, and more
+			n *= int(c.Kernel.Params["VALUES"])
 			for _, size := range []float64{0, 1e-12, 1, 1e12} { // eps decides, or the values do
 				t.Run(fmt.Sprint(i, c.Kernel.Name, n, size), func(t *testing.T) { check(t, "rmsnorm", rmsNormCase(r, c, n, size)) })
 			}

@@ -8,7 +8,7 @@ fn group_rank(g: u32) -> u32 {
   var best = 0u;
   var second = 0u;
   for (var e = g * (E / GROUPS); e < (g + 1u) * (E / GROUPS); e++) {
-    let key = rank[e];
+    let key = keys[e / 4u][e % 4u];
     second = max(second, min(best, key));
     best = max(best, key);
   }
@@ -29,6 +29,6 @@ fn keep_groups(lid: u32) {
   }
   workgroupBarrier();
   for (var e = lid; e < E; e += W) {
-    if (group_kept[e / (E / GROUPS)] == 0u) { rank[e] = 0u; }
+    if (group_kept[e / (E / GROUPS)] == 0u) { keys[e / 4u][e % 4u] = 0u; }
   }
 }
