@@ -19,7 +19,7 @@ var allChoices = map[string]map[string][]string{
 	"expert_down": {"out": {"put", "add"}},
 	"heads":       {"kv": {"f16", "f32"}},
 	"attn_split":  {"kv": {"f16", "f32"}, "split": {"keys", "lanes"}},
-	"rmsnorm":     {"value": {"one", "four"}, "rows": {"all", "outs"}, "out": {"put", "add", "scaled"}},
+	"rmsnorm":     {"more": {"none", "one", "two"}, "value": {"one", "four"}, "rows": {"all", "outs"}, "out": {"put", "add", "scaled"}},
 	"gate":        {"out": {"put", "add"}},
 	"topk":        {"score": {"sigmoid", "softmax"}, "weight": {"plain", "scaled"}},
 

@@ -208,6 +208,14 @@ func refRMSNorm(c *program.Call) {
 		for i, v := range norm(c.Values("x")[from*n:(from+1)*n], c.Values("nw"), c.F32("eps")) {
 			put(c, t*n+i, v)
 		}
+		for _, more := range []string{"1", "2"} {
+			if !c.Has("nw" + more) {
+				continue
+			}
+			for i, v := range norm(c.Values("x")[from*n:(from+1)*n], c.Values("nw"+more), c.F32("eps")) {
+				c.Store("y"+more, t*n+i, v)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,6 @@
 // y[t] = x(t) / sqrt(mean(x(t)²) + eps) · nw, rows of n values, perhaps added to a residual; x(t) is row t of x, or row outs[t].
 // Grid: T. For readers that can't take the norm in themselves, or should not: several workgroups would each compute it.
-// An invocation keeps its first four values, and all that it needs to write them, in registers: with a workgroup that is wide
+// Up to two others of the same x, with weights nw1 and nw2, go to y1 and y2. An invocation keeps its first four values, and all that it needs to write them, in registers: with a workgroup that is wide
 // enough memory is waited for once.
 struct Constants { n: u32, eps: f32 }
 @group(0) @binding(0) var<uniform> c: Constants;
@@ -10,19 +10,23 @@ override W: u32 = 64u;
 @group(0) @binding(2) var<storage, read> nw: array<value>;
 //!choose rows all outs
 //!choose out put add scaled as result
+//!choose more none one two
 //!include lib/sum.wgsl
 
-struct Kept { x: value, nw: value, old: value }
+struct Kept { x: value, nw: value, old: value, more: More }
 
-// Values i of a row that begins at source of x and at base of y; zeros behind its end.
+// Values i of a row that begins at source of x and at base of y, and what they are written with; zeros behind the row's end.
 fn fetch(i: u32, n: u32, source: u32, base: u32) -> Kept {
-  var k = Kept(value(0.0), value(0.0), value(0.0));
-  if (i < n) { k = Kept(x[source + i], nw[i], old(base + i)); }
+  var k: Kept;
+  if (i < n) { k = Kept(x[source + i], nw[i], old(base + i), more_of(i)); }
   return k;
 }
 
 fn write(i: u32, n: u32, base: u32, k: Kept, scale: f32) {
-  if (i < n) { put(base + i, k.x * scale * k.nw, k.old); }
+  if (i >= n) { return; }
+  let v = k.x * scale;
+  put(base + i, v * k.nw, k.old);
+  put_more(base + i, v, k.more);
 }
 
 @compute @workgroup_size(W)
@@ -41,5 +45,5 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
   write(lid + W, n, base, k1, scale);
   write(lid + 2u * W, n, base, k2, scale);
   write(lid + 3u * W, n, base, k3, scale);
-  for (var i = lid + 4u * W; i < n; i += W) { put(base + i, x[source + i] * scale * nw[i], old(base + i)); }
+  for (var i = lid + 4u * W; i < n; i += W) { write(i, n, base, fetch(i, n, source, base), scale); }
 }

@@ -8,6 +8,8 @@ type section struct {
 	layer int // -1 in a trunk whose routing has not come yet
 	of    int // layer that a guess is at
 	ops   []*op
+
+	normed computed // the last norm that others may join
 }
 
 // open starts a section.

@@ -86,13 +86,44 @@ func (e *Encoder) plain(x *Value) *Value {
 	}
 	y := e.scratch("norm", x.width)
 	x.norm.plain = y
-	e.emit(x.norm.op(x.width, y, e.width(256)))
+	if !e.joinNorm(x.norm, y) {
+		o := x.norm.op(x.width, y, e.width(256))
+		e.emit(o)
+		e.section.normed = computed{o, x.norm}
+	}
 	return y
+}
+
+// computed is a norm that a section computes.
+type computed struct {
+	op   *op
+	norm *norm
+}
+
+// joinNorm lets the last norm that this section computes write y too, if it is one of the same value, by the weight of m: what
+// reads a state by several norms spares dispatches. Many tokens don't wait for dispatches, and results would live longer.
+func (e *Encoder) joinNorm(m *norm, y *Value) bool {
+	if e.section == nil || e.many() {
+		return false
+	}
+	last := e.section.normed
+	if last.op == nil || last.norm.of != m.of || last.norm.eps != m.eps {
+		return false
+	}
+	more := map[string][2]string{"none": {"one", "1"}, "one": {"two", "2"}}[last.op.spec.Choices["more"]]
+	if more[0] == "" {
+		return false
+	}
+	last.op.spec.choose("more", more[0])
+	last.op.binds["nw"+more[1]], last.op.binds["y"+more[1]] = at(m.weight), write(y)
+	last.op.label += stackLabel([]string{last.norm.label, m.label})[len(last.norm.label):]
+	y.made = last.op.number
+	return true
 }
 
 // op computes the norm of rows of n values into y, in workgroups of w.
 func (m *norm) op(n int, y *Value, w uint32) *op {
-	kernel, _ := spec("rmsnorm").choose("out", "put").choose("rows", "all").with("W", w).valued(n)
+	kernel, _ := spec("rmsnorm").choose("out", "put").choose("rows", "all").choose("more", "none").with("W", w).valued(n)
 	return &op{
 		label:  m.label,
 		spec:   kernel,

@@ -17,11 +17,12 @@ import (
 // BenchmarkDecodeNorm is the norms of the residual stream.
 func BenchmarkDecodeNorm(b *testing.B) {
 	for _, n := range []int{2816, 2048} {
-		for _, out := range []string{"put", "scaled"} {
+		for _, form := range [][2]string{{"put", "none"}, {"scaled", "none"}, {"put", "two"}} {
+			out, more := form[0], form[1]
 			for _, w := range []uint32{128, 256, 512, 1024} {
-				b.Run(fmt.Sprintf("n=%d/%s/W=%d", n, out, w), func(b *testing.B) {
+				b.Run(fmt.Sprintf("n=%d/%s.%s/W=%d", n, out, more, w), func(b *testing.B) {
 					r := rand.New(rand.NewPCG(1, 1))
-					c := rmsNormCase(r, build(b, kernels.Spec{Name: "rmsnorm", Choices: map[string]string{"value": "four", "rows": "all", "out": out},
+					c := rmsNormCase(r, build(b, kernels.Spec{Name: "rmsnorm", Choices: map[string]string{"value": "four", "rows": "all", "out": out, "more": more},
 						Params: map[string]uint32{"W": w}}), n, 1)
 					c.Grid[0] = 1
 					bench(b, c)

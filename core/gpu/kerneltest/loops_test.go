@@ -86,7 +86,7 @@ func countedCases(t *testing.T, r *rand.Rand) []kerneltest.Case {
 			gatedNormCase(r, mk("gated_norm", map[string]uint32{"W": w}), 96),
 			gateCase(r, mk("gate", nil, "out", "put"), i),
 			scaleCase(r, mk("scale", nil), 50, 2),
-			rmsNormCase(r, mk("rmsnorm", map[string]uint32{"W": w}, "rows", []string{"all", "outs"}[i], "out", "add", "value", []string{"one", "four"}[i]), 4+4*r.IntN(125), 1))
+			rmsNormCase(r, mk("rmsnorm", map[string]uint32{"W": w}, "rows", []string{"all", "outs"}[i], "out", "add", "value", []string{"one", "four"}[i], "more", []string{"none", "two"}[i]), 4+4*r.IntN(125), 1))
 		out = append(out, countedTopN(t, r, []*program.Limits{{Cpu: true}, {}}[i])...)
 	}
 	return append(append(out, countedChunk(t, r)...), countedLatent(t, r)...)

@@ -68,10 +68,11 @@ var wideWidths = []uint32{8, 16, 32, 64, 128, 256, 512, 1024}
 
 func TestRMSNorm(t *testing.T) {
 	r := random(t)
-	for i, row := range pairs(len(wideWidths), 3, 2, 2) {
+	for i, row := range pairs(len(wideWidths), 3, 2, 2, 3) {
 		out, value := []string{"put", "add", "scaled"}[row[1]], choice(row[3], "one", "four")
 		w := wideWidths[row[0]]
-		c := build(t, kernels.Spec{Name: "rmsnorm", Choices: map[string]string{"out": out, "rows": choice(row[2], "all", "outs"), "value": value},
+		c := build(t, kernels.Spec{Name: "rmsnorm", Choices: map[string]string{"out": out, "rows": choice(row[2], "all", "outs"), "value": value,
+			"more": []string{"none", "one", "two"}[row[4]]},
 			Params: map[string]uint32{"W": w}})
 		for _, n := range []int{1, 3, int(w), int(w) + 1, 4 * int(w), 4*int(w) + 1, 32 * (1 + r.IntN(90))} { // as many as stay in registers, and more
 			n *= int(c.Kernel.Params["VALUES"])
@@ -108,6 +109,12 @@ func rmsNormCase(r *rand.Rand, c kerneltest.Case, n int, size float64) kerneltes
 	c.Memory["y"] = kerneltest.Output(program.Elem_F32, n*tokens)
 	c.Grid = [3]uint32{uint32(tokens), 1, 1}
 	c.Bounds["y"] = kerneltest.Bound{NMSE: fewBound.NMSE, Max: fewBound.Max, Rms: 0.1} // a sum may cancel
+	for _, more := range []string{"1", "2"} {
+		if has["nw"+more] {
+			c.Memory["nw"+more], c.Memory["y"+more] = kerneltest.F32(normal(r, n)), kerneltest.Output(program.Elem_F32, n*tokens)
+			c.Bounds["y"+more] = c.Bounds["y"]
+		}
+	}
 	return c
 }
 
