@@ -11,6 +11,21 @@ import (
 	"github.com/sluicehost/sluice/sdk/program"
 )
 
+// flight is the stretches that are submitted and not heard of: while the host reads what one did the GPU works on the other.
+type flight struct {
+	stretches [2]stretch
+	first     int // the older one
+	n         int
+	lists     []*gpu.Prepared // of the stretch at hand
+}
+
+// stretch is a submit of some parts.
+type stretch struct {
+	from, to int           // stages that it resolves
+	back     *gpu.Readback // stop and the log
+	behind   gpu.Commands  // the copy to it
+}
+
 // runToken runs a one-token step with its routing on the GPU: some layers ahead at once, and again from the experts of the
 // layer that lacked one. It computes what run computes.
 func (m *Model) runToken(ctx context.Context, s *Session, step program.StepUniform) error {
@@ -23,167 +38,139 @@ func (m *Model) runToken(ctx context.Context, s *Session, step program.StepUnifo
 	start, stops := time.Now(), m.stats.Stops
 	t.begin(m)
 	defer func() { t.spent(m, time.Since(start), m.stats.Stops-stops) }()
-	at, next := 0, 0 // the next op, and the next stage whose routing is to run
-	for {
-		if err := t.write(m, step); err != nil {
+	if err := t.fill(m, step); err != nil {
+		return err
+	}
+	if err := t.write(m, 0, 0); err != nil {
+		return err
+	}
+	if err := m.runStages(ctx, s, step); err != nil {
+		return err
+	}
+	return m.readLogits(ctx, step)
+}
+
+// runStages submits all parts of a token, again from the one where a stage lacked an expert, until all stages had theirs.
+func (m *Model) runStages(ctx context.Context, s *Session, step program.StepUniform) (err error) {
+	t := m.token
+	sent, next := 0, 0 // the next part to submit, and the next stage to hear of
+	t.flight.n = 0
+	for next < len(t.stages) {
+		if sent, err = m.sendStretches(s, step, sent, next); err != nil {
 			return err
 		}
-		end := min(next+lookahead.Lead(t.missing, len(t.stages)), len(t.stages))
-		m.recordSpan(s, at, next, end, step)
-		stop, err := m.runSpan(ctx, next, end, step)
+		stop, end, err := m.hear(ctx, s, step, sent)
 		if err != nil {
 			return err
 		}
-		switch {
-		case stop >= 0:
-			if err := m.fetchStage(ctx, stop); err != nil {
-				return err
+		if next = end; stop < 0 {
+			if next < len(t.stages) {
+				m.readAhead()
 			}
-			at, next = t.stages[stop].experts, stop+1
-			if next == len(t.stages) { // only the last stage's experts and the head are left
-				return m.runRest(ctx, s, at, step)
-			}
-		case end == len(t.stages):
-			return m.readLogits(ctx, step)
-		default:
-			m.readAhead()
-			at, next = t.stages[end].first, end
+			continue
 		}
-	}
-}
-
-// runWhole runs a step with every expert resident: nothing to resolve, one readback. The commands are those of every such
-// step of the session, so they are encoded while the step before runs.
-func (m *Model) runWhole(ctx context.Context, s *Session, step program.StepUniform) error {
-	for _, st := range m.token.stages {
-		m.experts.pool.Found(st.layer, int(m.Plan.Model.TopK))
-	}
-	if err := m.token.write(m, step); err != nil {
-		return err
-	}
-	n := &m.token.next
-	if !n.fits(s, step) {
-		if err := m.prepare(s, step); err != nil {
+		t.flight.n = 0 // what is behind the stop runs nothing
+		sent, next = stop/partStages, stop+1
+		if err := m.fetchStage(ctx, s, step, stop); err != nil {
+			return err
+		}
+		if err := t.write(m, t.stages[stop].experts, next); err != nil {
 			return err
 		}
 	}
-	start := time.Now()
-	if err := n.commands.Submit(); err != nil {
-		return err
+	if sent == len(t.parts) {
+		return nil
 	}
-	n.ready = false
-	m.timing.only()
-	m.encoding(start)
-	if err := m.prepare(s, step); err != nil {
-		return err
-	}
-	return m.readLogits(ctx, step)
+	return m.sendStretch(s, step, sent, len(t.parts), next) // the last stage stopped: its experts and the head are left
 }
 
-// prepared is a whole step's commands, encoded.
-type prepared struct {
-	list     gpu.Commands
-	commands gpu.Prepared
-	ready    bool // to be submitted
-	session  *Session
-	outs     uint32
-}
-
-// fits reports whether it is what a step of a session needs.
-func (p *prepared) fits(s *Session, step program.StepUniform) bool {
-	return p.ready && p.session == s && p.outs == step.O
-}
-
-// drop frees what is prepared.
-func (p *prepared) drop() {
-	if p.ready {
-		p.commands.Discard()
-		p.ready = false
-	}
-}
-
-// prepare encodes a step like the given one.
-func (m *Model) prepare(s *Session, step program.StepUniform) (err error) {
-	defer m.encoding(time.Now())
-	n := &m.token.next
-	n.drop()
-	n.list.Reset()
-	m.timing.start(&n.list, 0)
-	m.token.record(m, &n.list, s, 0, m.token.tail, true)
-	m.recordHead(&n.list, s, step, true)
-	m.timing.stop(&n.list, 0)
-	n.session, n.outs = s, step.O
-	err = m.device.Prepare(&n.commands, &n.list)
-	n.ready = err == nil
-	return err
-}
-
-// runRest runs all ops from one on, with nothing left to resolve, and reads the logits.
-func (m *Model) runRest(ctx context.Context, s *Session, from int, step program.StepUniform) error {
-	if err := m.token.write(m, step); err != nil {
-		return err
-	}
-	start := time.Now()
-	m.token.record(m, &m.runner.commands, s, from, m.token.tail, false)
-	m.recordHead(&m.runner.commands, s, step, false)
-	m.encoding(start)
-	if err := m.submit(); err != nil {
-		return err
-	}
-	return m.readLogits(ctx, step)
-}
-
-// recordSpan records the ops from at on, up to the end of stage end - 1, and after the last stage the head. Stages from next
-// on are resolved.
-func (m *Model) recordSpan(s *Session, at, next, end int, step program.StepUniform) {
-	defer m.encoding(time.Now())
-	t, c := m.token, &m.runner.commands
-	for i := next; i < end; i++ {
-		t.record(m, c, s, at, t.stages[i].experts, false)
-		c.Dispatch(t.resolve, t.groups[i], 1, 1, 1)
-		at = t.stages[i].experts
-		t.record(m, c, s, at, t.stages[i].end, false)
-		at = t.stages[i].end
-	}
-	if end == len(t.stages) {
-		t.record(m, c, s, at, t.tail, false)
-		m.recordHead(c, s, step, false)
-	}
-	t.readback.Copy(c, 0, t.buffer, 0, t.logBytes())
-}
-
-// recordHead records the head and the copy of its results.
-func (m *Model) recordHead(c *gpu.Commands, s *Session, step program.StepUniform, whole bool) {
-	if step.O == 0 {
-		return
-	}
+// sendStretches submits parts from one on, whose stages from next on are not heard of, as far ahead as pays: one stretch, and another
+// where it is likely that the GPU gets to it. It returns the part after them.
+func (m *Model) sendStretches(s *Session, step program.StepUniform, from, next int) (int, error) {
 	t := m.token
-	t.record(m, c, s, t.tail, len(t.ops), whole)
-	m.copyLogits(c, step.O)
+	lead := lookahead.Lead(t.missing, len(t.stages))
+	for from < len(t.parts) && t.flight.n < len(t.flight.stretches) {
+		if t.flight.n > 0 && !lookahead.Passes(t.missing, lead) {
+			break
+		}
+		next = max(next, t.parts[from].first)
+		to := min((next+lead+partStages-1)/partStages, len(t.parts))
+		if err := m.sendStretch(s, step, from, to, next); err != nil {
+			return from, err
+		}
+		from = to
+	}
+	return from, nil
 }
 
-// runSpan submits what is recorded, books what the stages from next up to end picked, and returns the stage that lacks an
-// expert, -1 for none; its picks are left in the runner.
-func (m *Model) runSpan(ctx context.Context, next, end int, step program.StepUniform) (int, error) {
-	t := m.token
-	if err := m.submit(); err != nil {
-		return 0, err
+// sendStretch submits the parts from one up to another, of which the stages from next on are resolved.
+func (m *Model) sendStretch(s *Session, step program.StepUniform, from, to, next int) error {
+	t, f := m.token, &m.token.flight
+	f.lists = f.lists[:0]
+	for i := from; i < to; i++ {
+		if err := m.fit(s, step, i); err != nil {
+			return err
+		}
+		f.lists = append(f.lists, &t.parts[i].commands)
 	}
-	data, err := m.wait(ctx, t.readback)
+	sp := &f.stretches[(f.first+f.n)%len(f.stretches)]
+	sp.from, sp.to = next, t.parts[to-1].end
+	f.n++
+	for i := from; i < to; i++ {
+		t.parts[i].ready = false
+	}
+	return m.submitPrepared(f.lists, &sp.behind)
+}
+
+// hear waits for the oldest stretch, books what its stages picked, and returns the stage that lacks an expert, -1 for none, whose
+// picks are left in the runner, and the stage after those that it is about. While the GPU works parts are prepared, those from
+// one on first.
+func (m *Model) hear(ctx context.Context, s *Session, step program.StepUniform, from int) (stop, end int, err error) {
+	f := &m.token.flight
+	sp := &f.stretches[f.first]
+	if err := m.prepareMeanwhile(s, step, from, sp.back); err != nil {
+		return 0, 0, err
+	}
+	data, err := m.waitFor(ctx, sp.back, f.n == 1)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	stop := int(binary.LittleEndian.Uint32(data)) - 1
-	if stop >= 0 && (stop < next || stop >= end) {
-		return 0, fmt.Errorf("%w: at stage %d of %d to %d", errNoProgress, stop, next, end)
+	f.first, f.n = (f.first+1)%len(f.stretches), f.n-1
+	stop = int(binary.LittleEndian.Uint32(data)) - 1
+	if stop >= 0 && (stop < sp.from || stop >= sp.to) {
+		return 0, 0, fmt.Errorf("%w: at stage %d of %d to %d", errNoProgress, stop, sp.from, sp.to)
 	}
-	last := end - 1
-	if stop >= 0 {
-		last = stop
+	if end = sp.to; stop >= 0 {
+		end = stop + 1
 	}
-	for i := next; i <= last; i++ {
+	if err := m.book(data, sp.from, end, stop, step); err != nil {
+		return 0, 0, err
+	}
+	return stop, end, sp.back.Unmap()
+}
+
+// prepareMeanwhile prepares parts until a readback is there.
+func (m *Model) prepareMeanwhile(s *Session, step program.StepUniform, from int, back *gpu.Readback) error {
+	for {
+		i := m.unfit(s, step, from)
+		if i < 0 {
+			return nil
+		}
+		if over, err := back.Ready(); over || err != nil {
+			return err
+		}
+		if err := m.preparePart(s, step, i); err != nil {
+			return err
+		}
+	}
+}
+
+// book takes note of what stages picked, the last of which may have stopped, and keeps its guesses.
+func (m *Model) book(data []byte, from, end, stop int, step program.StepUniform) error {
+	t := m.token
+	for i := from; i < end; i++ {
 		if err := m.booked(data, i, i == stop, step); err != nil {
-			return 0, err
+			return err
 		}
 		miss := 0.0
 		if i == stop {
@@ -192,10 +179,42 @@ func (m *Model) runSpan(ctx context.Context, next, end int, step program.StepUni
 		}
 		t.missing += (miss - t.missing) / lookahead.Memory
 	}
-	if last >= next {
-		t.keepGuesses(m, data, last)
+	if end > from {
+		t.keepGuesses(m, data, end-1)
 	}
-	return stop, t.readback.Unmap()
+	return nil
+}
+
+// runWhole runs a step with every expert resident: nothing to resolve, one readback. The commands are those of every such
+// step of the session, so they are encoded while the step before runs.
+func (m *Model) runWhole(ctx context.Context, s *Session, step program.StepUniform) error {
+	t := m.token
+	for _, st := range t.stages {
+		m.experts.pool.Found(st.layer, int(m.Plan.Model.TopK))
+	}
+	if err := t.fill(m, step); err != nil {
+		return err
+	}
+	if err := t.write(m, 0, 0); err != nil {
+		return err
+	}
+	if !t.whole.fits(s, step, 0) {
+		if err := m.prepareWhole(s, step); err != nil {
+			return err
+		}
+	}
+	start := time.Now()
+	t.flight.lists = append(t.flight.lists[:0], &t.whole.commands)
+	if err := m.experts.submit(t.flight.lists, &noCommands); err != nil {
+		return err
+	}
+	t.whole.ready = false
+	m.timing.only()
+	m.encoding(start)
+	if err := m.prepareWhole(s, step); err != nil {
+		return err
+	}
+	return m.readLogits(ctx, step)
 }
 
 // keepGuesses remembers what a stage guessed of the stages after it.
@@ -244,7 +263,21 @@ func (m *Model) booked(data []byte, stage int, stopped bool, step program.StepUn
 	return nil
 }
 
-// fetchStage makes a stage's picks resident, and reads ahead meanwhile.
-func (m *Model) fetchStage(ctx context.Context, stage int) error {
-	return m.ensure(ctx, m.token.stages[stage].layer, m.runner.asked, m.readAhead)
+// preparedAtStop is how many parts are prepared while a stop's experts are read: those that come next. Encoding holds up what
+// brings the records, so the others wait.
+const preparedAtStop = 2
+
+// fetchStage makes a stage's picks resident, and meanwhile reads ahead and prepares what comes next.
+func (m *Model) fetchStage(ctx context.Context, s *Session, step program.StepUniform, stage int) error {
+	pins, err := m.hold(ctx, m.token.stages[stage].layer, m.runner.asked)
+	if err != nil {
+		return err
+	}
+	m.readAhead()
+	for i := stage / partStages; i < min(stage/partStages+preparedAtStop, len(m.token.parts)); i++ {
+		if err := m.fit(s, step, i); err != nil {
+			return err
+		}
+	}
+	return m.await(ctx, pins, 0)
 }

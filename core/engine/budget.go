@@ -137,7 +137,7 @@ func (m *Model) budgetTables(b *Budget) {
 		}
 	}
 	if m.token != nil {
-		for _, x := range m.token.buffers(m.limits.UniformAlign) {
+		for _, x := range m.token.buffers(m, m.limits.UniformAlign) {
 			b.add(&b.Table, 1, x.size)
 		}
 	}
@@ -146,7 +146,7 @@ func (m *Model) budgetTables(b *Budget) {
 // budgetStaging counts what the CPU maps.
 func (m *Model) budgetStaging(b *Budget, o Options) error {
 	if m.token != nil {
-		b.add(&b.Staging, 1, m.token.logBytes())
+		b.add(&b.Staging, len(m.token.flight.stretches), m.token.readbackBytes(m))
 	}
 	picks, logits := m.readbackSizes()
 	b.add(&b.Staging, 1, picks)

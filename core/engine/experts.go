@@ -32,9 +32,10 @@ type experts struct {
 	staging *staging
 	keeping *keeping // of records that leave; nil for none
 
-	delivering sync.Mutex // guards the rest, and is held until what they say is submitted
-	holds      [][]held   // by bank and slot
-	at         [][]int32  // the residency table, by index and expert: a slot, or -1
+	delivering sync.Mutex // guards the rest
+	arrived    arrivals
+	holds      [][]held  // by bank and slot, once what has arrived is submitted
+	at         [][]int32 // the residency table, by index and expert: a slot, or -1; likewise
 }
 
 // held is the record that a slot's bytes are of.
@@ -135,31 +136,82 @@ func (x *experts) point(c *gpu.Commands, key stream.Key, slot int) {
 	c.Copy(m.tables.entries, from, m.tables.residency, x.index[key.Layer]*m.sizes.residencyStride+4*uint64(key.Expert), 4)
 }
 
-// deliver copies a record from its buffer to its slot, and where records are kept the one before it from there. The residency
-// table changes in the same submit: before the copy it loses whose slot that was, and then gains whose it is. So whatever is
-// submitted before or after finds no expert in a slot that has another's record.
-func (x *experts) deliver(t *transfer) error {
+// arrivals are records in mapped memory whose copies to their slots are recorded and not submitted yet.
+type arrivals struct {
+	commands  gpu.Commands
+	transfers []*transfer
+	left      []func(error) // of records that are kept: what to do after the submit
+	front     []*gpu.Commands
+	err       error // of a submit that failed: slots lack what the pool takes to be there
+}
+
+// deliver records the copy of a record from its buffer to its slot, and where records are kept the one before it from there. The
+// residency table changes in the same submit: before the copy it loses whose slot that was, and then gains whose it is. So
+// whatever is submitted before or after finds no expert in a slot that has another's record.
+//
+// The submit is the next one: of a step, which is about to come where all that was being read is there (rest is 0), or of its own.
+func (x *experts) deliver(t *transfer, rest int) error {
 	x.delivering.Lock()
 	defer x.delivering.Unlock()
-	c, stride, old := &t.commands, x.stride[t.bank], x.holds[t.bank][t.slot]
-	c.Reset()
-	gone := old.any && x.at[x.index[old.Layer]][old.Expert] == int32(t.slot) // else it is in another slot by now
-	if gone {
-		x.point(c, old.Key, -1)
+	a, c, stride, old := &x.arrived, &x.arrived.commands, x.stride[t.bank], &x.holds[t.bank][t.slot]
+	if old.any {
+		if at := &x.at[x.index[old.Layer]][old.Expert]; *at == int32(t.slot) { // else it is in another slot by now
+			x.point(c, old.Key, -1)
+			*at = -1
+		}
 	}
-	left := x.keeping.leave(c, x, t.bank, t.slot)
+	if left := x.keeping.leave(c, x, t.bank, t.slot); left != nil {
+		a.left = append(a.left, left)
+	}
 	c.Copy(t.buffer, 0, x.banks[t.bank], uint64(t.slot)*stride, stride)
 	x.point(c, t.key, t.slot)
-	err := x.model.device.Submit(c)
-	if err == nil {
-		if gone {
-			x.at[x.index[old.Layer]][old.Expert] = -1
-		}
-		x.at[x.index[t.key.Layer]][t.key.Expert] = int32(t.slot)
-		x.holds[t.bank][t.slot] = held{t.key, true}
+	x.at[x.index[t.key.Layer]][t.key.Expert] = int32(t.slot)
+	*old = held{t.key, true}
+	a.transfers = append(a.transfers, t)
+	if rest == 0 && !x.staging.scarce(len(a.transfers)) {
+		return nil
 	}
-	if left != nil {
+	return x.send(nil, &noCommands)
+}
+
+// submit submits prepared lists, others before and behind them, and before all of these what has arrived.
+func (x *experts) submit(lists []*gpu.Prepared, before *gpu.Commands, behind ...*gpu.Commands) error {
+	x.delivering.Lock()
+	defer x.delivering.Unlock()
+	return x.send(lists, before, behind...)
+}
+
+// flush submits what has arrived.
+func (x *experts) flush() error {
+	x.delivering.Lock()
+	defer x.delivering.Unlock()
+	if len(x.arrived.transfers) == 0 {
+		return nil
+	}
+	return x.send(nil, &noCommands)
+}
+
+// send is submit with the lock held.
+func (x *experts) send(lists []*gpu.Prepared, before *gpu.Commands, behind ...*gpu.Commands) error {
+	a := &x.arrived
+	if a.err != nil {
+		return a.err
+	}
+	a.front = append(a.front[:0], &a.commands, before)
+	err := x.model.device.SubmitPrepared(a.front, lists, behind...)
+	if len(a.transfers) == 0 {
+		return err
+	}
+	a.err = err
+	for _, left := range a.left {
 		left(err)
 	}
+	for _, t := range a.transfers {
+		x.staging.free <- t
+	}
+	clear(a.left)
+	clear(a.transfers)
+	a.left, a.transfers = a.left[:0], a.transfers[:0]
+	a.commands.Reset()
 	return err
 }

@@ -54,7 +54,7 @@ func (p *profile) dispatch(ctx context.Context, m *Model, d *program.Dispatch, g
 	c.Dispatch(m.code.pipelines[d.Kernel], g, grid[0], grid[1], grid[2])
 	c.Timestamp(p.timer, 1)
 	c.ResolveTimer(p.timer, profileStamps)
-	if err := m.device.Submit(&c); err != nil {
+	if err := m.experts.submit(nil, &c); err != nil {
 		return err
 	}
 	var stamps [profileStamps]time.Duration

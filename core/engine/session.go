@@ -97,8 +97,8 @@ func (s *Session) Close() {
 	s.closed = true
 	s.model.sessions.close()
 	s.model.busy <- struct{}{}
-	if t := s.model.token; t != nil && t.next.session == s {
-		t.next.drop()
+	if t := s.model.token; t != nil {
+		t.forget(s)
 	}
 	<-s.model.busy
 	for _, groups := range s.groups {

@@ -14,16 +14,17 @@ import (
 // staging is a ring of buffers that the CPU maps: records are read straight into them, and one copy
 // each brings them to their slots. Queue writes would copy once more, on one thread.
 type staging struct {
-	free chan *transfer
-	all  []*transfer
-	took atomic.Int64 // nanoseconds in mapping, unmapping and submitting, of all readers together
+	free    chan *transfer
+	all     []*transfer
+	begun   atomic.Int32 // transfers that have not ended
+	waiting atomic.Int32 // readers that wait for a buffer
+	took    atomic.Int64 // nanoseconds in mapping, unmapping and submitting, of all readers together
 }
 
 // transfer is one of the buffers, and the record that is read into it: the pool's Transfer.
 type transfer struct {
-	experts  *experts
-	buffer   *gpu.Buffer
-	commands gpu.Commands
+	experts *experts
+	buffer  *gpu.Buffer
 
 	key    stream.Key
 	bank   int
@@ -54,6 +55,30 @@ func (x *experts) makeStaging(n int, size uint64) (*staging, error) {
 // spent counts time since start as spent on uploading.
 func (s *staging) spent(start time.Time) { s.took.Add(int64(time.Since(start))) }
 
+// scarce reports whether records that have arrived should not keep their buffers until a step submits something.
+func (s *staging) scarce(arrived int) bool { return 2*arrived >= len(s.all) || s.waiting.Load() > 0 }
+
+// take returns a free buffer. Where there is none, those of records that have arrived may become so by a submit.
+func (x *experts) take(ctx context.Context) (*transfer, error) {
+	s := x.staging
+	select {
+	case t := <-s.free:
+		return t, nil
+	default:
+	}
+	s.waiting.Add(1) // before the look at what has arrived: what comes later sees it
+	defer s.waiting.Add(-1)
+	if err := x.flush(); err != nil {
+		return nil, err
+	}
+	select {
+	case t := <-s.free:
+		return t, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 func (s *staging) release() {
 	for _, t := range s.all {
 		t.buffer.Release()
@@ -63,17 +88,16 @@ func (s *staging) release() {
 // Begin implements stream.Loader: it maps a buffer, and waits for the copy that used it last.
 func (x *experts) Begin(ctx context.Context, key stream.Key, bank, slot int) (stream.Transfer, int, error) {
 	defer x.staging.spent(time.Now())
-	var t *transfer
-	select {
-	case t = <-x.staging.free:
-	case <-ctx.Done():
-		return nil, 0, ctx.Err()
+	t, err := x.take(ctx)
+	if err != nil {
+		return nil, 0, err
 	}
 	data, err := t.buffer.Map(ctx)
 	if err != nil {
 		x.staging.free <- t
 		return nil, 0, err
 	}
+	x.staging.begun.Add(1)
 	t.key, t.bank, t.slot, t.data = key, bank, slot, data[:x.stride[bank]]
 	t.pieces = x.model.source.Pieces(key.Layer, key.Expert)
 	return t, t.pieces, nil
@@ -85,11 +109,11 @@ func (t *transfer) Read(ctx context.Context, piece int) (err error) {
 	return err
 }
 
-// End implements stream.Transfer: it submits the copy of the record to its slot.
+// End implements stream.Transfer: it has the record copied to its slot.
 func (t *transfer) End(err error) error {
 	x := t.experts
 	defer x.staging.spent(time.Now())
-	defer func() { x.staging.free <- t }()
+	rest := x.staging.begun.Add(-1)
 	t.data = nil
 	if err == nil {
 		err = x.model.source.Check(t.key.Layer, t.key.Expert, t.sums[:t.pieces])
@@ -98,7 +122,8 @@ func (t *transfer) End(err error) error {
 		err = unmapped
 	}
 	if err != nil {
+		x.staging.free <- t
 		return err
 	}
-	return x.deliver(t)
+	return x.deliver(t, int(rest))
 }

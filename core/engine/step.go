@@ -163,7 +163,7 @@ func (m *Model) runSection(ctx context.Context, s *Session, sec *program.Section
 	case sec.Kind == program.Kind_EXPERTS && v.Tiled():
 		return expertsSection{m, s, int(sec.Layer), v, flat, step}.run(ctx)
 	case sec.Kind == program.Kind_EXPERTS:
-		if err := m.ensure(ctx, int(sec.Layer), m.runner.asked, nothing); err != nil {
+		if err := m.ensure(ctx, int(sec.Layer), m.runner.asked); err != nil {
 			return err
 		}
 	}
@@ -234,26 +234,37 @@ func (m *Model) readPicks(ctx context.Context, layer int, step program.StepUnifo
 
 // wait waits for a readback and counts the time.
 func (m *Model) wait(ctx context.Context, r *gpu.Readback) ([]byte, error) {
+	return m.waitFor(ctx, r, true)
+}
+
+// waitFor is wait; only the last of submits in flight reads their stamps, for that waits for all of them.
+func (m *Model) waitFor(ctx context.Context, r *gpu.Readback, last bool) ([]byte, error) {
 	start := time.Now()
 	data, err := r.Wait(ctx)
 	m.stats.GPUWait += time.Since(start)
 	m.stats.Readbacks++
-	if err == nil {
+	if err == nil && last {
 		err = m.timing.waited(ctx, &m.stats.GPU)
 	}
 	return data, err
 }
 
-// ensure makes experts of a layer resident and pins them until the next submit. It calls meanwhile once their reads are
-// under way.
-func (m *Model) ensure(ctx context.Context, layer int, experts []int, meanwhile func()) error {
-	pins, err := m.request(ctx, layer, experts)
+// ensure makes experts of a layer resident and pins them until the next submit.
+func (m *Model) ensure(ctx context.Context, layer int, experts []int) error {
+	pins, err := m.hold(ctx, layer, experts)
 	if err != nil {
 		return err
 	}
-	m.runner.held, m.runner.holding = pins, true
-	meanwhile()
 	return m.await(ctx, pins, 0)
+}
+
+// hold begins to make experts of a layer resident and pins them until the next submit.
+func (m *Model) hold(ctx context.Context, layer int, experts []int) (stream.Pins, error) {
+	pins, err := m.request(ctx, layer, experts)
+	if err == nil {
+		m.runner.held, m.runner.holding = pins, true
+	}
+	return pins, err
 }
 
 // request pins experts of a layer and begins to read those that are missing. It waits only for slots.
@@ -271,16 +282,22 @@ func (m *Model) await(ctx context.Context, pins stream.Pins, rest int) error {
 // waiting books the time since start.
 func (m *Model) waiting(start time.Time) { m.stats.DiskWait += time.Since(start) }
 
-func nothing() {}
-
 // submit sends what is recorded; then the experts it reads need no pins any more.
 func (m *Model) submit() error {
 	defer m.encoding(time.Now())
 	r := &m.runner
-	err := m.timing.submit(m.device, &r.commands)
-	r.commands.Reset()
-	m.letGo()
-	return err
+	defer r.commands.Reset()
+	defer m.letGo()
+	before, behind := m.timing.around()
+	return m.experts.submit(nil, before, &r.commands, behind)
+}
+
+// submitPrepared is submit of what is prepared, with a list behind it.
+func (m *Model) submitPrepared(lists []*gpu.Prepared, list *gpu.Commands) error {
+	defer m.encoding(time.Now())
+	defer m.letGo()
+	before, behind := m.timing.around()
+	return m.experts.submit(lists, before, behind, list)
 }
 
 // letGo releases the pins that are held.

@@ -18,16 +18,17 @@ import (
 // the host's resolve kernel looks for the picks' slots there, and where one is missing it sets stop and zeroes all later
 // grids. So several layers go to the GPU at once, and what comes after a miss runs nothing.
 //
-// The buffer's words: stop (a stage's number and 1, or 0) | of each stage its picks, then its guesses | grids.
+// The buffer's words: stop (a stage's number and 1, or 0), begin (the stage at which resolving begins) | grids | of each stage
+// its picks, then its guesses.
 type token struct {
-	ops      []tokenOp
-	stages   []stage
-	guesses  int // of the stage that has most
-	tail     int // first op of the head
-	grids    int // word at which the grids begin
-	bytes    []byte
-	buffer   *gpu.Buffer
-	readback *gpu.Readback // stop and picks
+	ops     []tokenOp
+	stages  []stage
+	guesses int    // of the stage that has most
+	tail    int    // first op of the head
+	log     int    // word at which picks and guesses begin
+	bytes   []byte // of the buffer up to log: the step's
+	sent    []byte // the same as written last
+	buffer  *gpu.Buffer
 
 	resolve   *gpu.Pipeline
 	constants *gpu.Buffer
@@ -37,7 +38,9 @@ type token struct {
 	counters  []stream.Counters // for ahead
 	tally     stream.Counters   // of all layers, when tallied steps had run
 	tallied   int
-	next      prepared
+	whole     prepared // the next step where every expert is resident
+	parts     []part   // of steps where not
+	flight    flight
 	guessed   []int // what stage guesser guessed: picks of the stages after it
 	guesser   int
 }
@@ -83,8 +86,11 @@ func (m *Model) planToken(depth, readers int) (*token, error) {
 	default:
 		t.ahead = lookahead.New(t.guesses, readers)
 	}
-	t.grids = 1 + len(t.stages)*t.perStage(m)
-	t.bytes = make([]byte, 4*(t.grids+3*len(t.ops)))
+	t.log = t.word(len(t.ops))
+	t.bytes, t.sent = make([]byte, 4*t.log), make([]byte, 4*t.log)
+	for first := 0; first < len(t.stages); first += partStages {
+		t.parts = append(t.parts, part{first: first, end: min(first+partStages, len(t.stages))})
+	}
 	return t, nil
 }
 
@@ -163,16 +169,19 @@ func (m *Model) Guesses(layer int) int {
 	return m.token.stages[m.experts.index[layer]].guesses
 }
 
-// perStage is how many words a stage has before the grids.
+// perStage is how many words a stage has in the log.
 func (t *token) perStage(m *Model) int { return int(m.Plan.Model.TopK) * (1 + t.guesses) }
 
-// logBytes is how much of the buffer is read back.
-func (t *token) logBytes() uint64 { return 4 * uint64(t.grids) }
+// logBytes is the size of the picks and guesses of all stages.
+func (t *token) logBytes(m *Model) uint64 { return 4 * uint64(len(t.stages)*t.perStage(m)) }
+
+// readbackBytes is the size of what is read back of it: stop and the log.
+func (t *token) readbackBytes(m *Model) uint64 { return 4 + t.logBytes(m) }
 
 // buffers lists the buffers with their sizes.
-func (t *token) buffers(uniformAlign uint64) []tableBuffer {
+func (t *token) buffers(m *Model, uniformAlign uint64) []tableBuffer {
 	return []tableBuffer{
-		{&t.buffer, "token", uint64(len(t.bytes)), storageUsage | gpu.UsageIndirect},
+		{&t.buffer, "token", uint64(len(t.bytes)) + t.logBytes(m), storageUsage | gpu.UsageIndirect},
 		{&t.constants, "resolve constants", uint64(len(t.stages)) * alignUp(4*resolveWords, uniformAlign), gpu.UsageUniform | gpu.UsageCopyDst},
 	}
 }
@@ -180,12 +189,17 @@ func (t *token) buffers(uniformAlign uint64) []tableBuffer {
 // make creates buffers, the resolve kernel and its bind groups.
 func (t *token) make(m *Model) error {
 	align := m.device.Limits().UniformAlign
-	if err := m.makeTableBuffers(t.buffers(align)); err != nil {
+	if err := m.makeTableBuffers(t.buffers(m, align)); err != nil {
 		return err
 	}
 	var err error
-	if t.readback, err = m.device.NewReadback("token", t.logBytes()); err != nil {
-		return err
+	for i := range t.flight.stretches {
+		s := &t.flight.stretches[i]
+		if s.back, err = m.device.NewReadback(fmt.Sprintf("token %d", i), t.readbackBytes(m)); err != nil {
+			return err
+		}
+		s.back.Copy(&s.behind, 0, t.buffer, 0, 4)
+		s.back.Copy(&s.behind, 4, t.buffer, 4*uint64(t.log), t.logBytes(m))
 	}
 	k, err := kernels.Build(kernels.Spec{Name: "resolve", Params: map[string]uint32{"W": resolveLanes}})
 	if err != nil {
@@ -200,7 +214,7 @@ func (t *token) make(m *Model) error {
 	packed := make([]byte, stride*uint64(len(t.stages)))
 	for i, s := range t.stages {
 		topK := int(m.Plan.Model.TopK)
-		for j, v := range [resolveWords]int{i, topK, int(m.Plan.Model.Experts), t.word(s.experts), len(t.bytes) / 4, 1 + i*t.perStage(m),
+		for j, v := range [resolveWords]int{i, topK, int(m.Plan.Model.Experts), t.word(s.experts), t.log, t.log + i*t.perStage(m),
 			s.guesses, int(m.sizes.guessStride / 4)} {
 			binary.LittleEndian.PutUint32(packed[uint64(i)*stride+4*uint64(j):], uint32(v))
 		}
@@ -228,11 +242,14 @@ func (t *token) bind(m *Model, k *program.Kernel, i int, constants gpu.Range) (*
 	return m.device.NewBindGroup(t.resolve, k.Name, ranges)
 }
 
-// word is where the grid of an op begins.
-func (t *token) word(op int) int { return t.grids + 3*op }
+// tokenHead is how many words come before the grids.
+const tokenHead = 2
 
-// write puts a step's grids into the buffer, and clears stop.
-func (t *token) write(m *Model, step program.StepUniform) error {
+// word is where the grid of an op begins.
+func (t *token) word(op int) int { return tokenHead + 3*op }
+
+// fill works out a step's grids.
+func (t *token) fill(m *Model, step program.StepUniform) error {
 	running := t.running(m)
 	put := func(op int, grid [3]uint32) {
 		for i, n := range grid {
@@ -244,7 +261,8 @@ func (t *token) write(m *Model, step program.StepUniform) error {
 			break
 		}
 		if op.guess > running {
-			continue // not recorded
+			put(i, [3]uint32{}) // where it was recorded for a greater depth
+			continue
 		}
 		grid, err := program.Grid(op.d.Grid, step, m.device.Limits().MaxGroups)
 		if err != nil {
@@ -257,7 +275,15 @@ func (t *token) write(m *Model, step program.StepUniform) error {
 		put(len(t.ops)-2, first)
 		put(len(t.ops)-1, merge)
 	}
-	return m.device.Write(t.buffer, 0, t.bytes)
+	return nil
+}
+
+// write puts the grids into the buffer, those of ops before from as 0, and clears stop. Stages from begin on are resolved.
+func (t *token) write(m *Model, from, begin int) error {
+	copy(t.sent, t.bytes)
+	clear(t.sent[4*t.word(0) : 4*t.word(from)])
+	binary.LittleEndian.PutUint32(t.sent[4:], uint32(begin))
+	return m.device.Write(t.buffer, 0, t.sent)
 }
 
 // record appends ops from up to to, with the grids that the GPU reads from the buffer; once everything is resident (whole) with
@@ -305,14 +331,16 @@ func (t *token) release() {
 	if t == nil {
 		return
 	}
-	t.next.drop()
+	t.forget(nil)
 	for _, b := range []*gpu.Buffer{t.buffer, t.constants} {
 		if b != nil {
 			b.Release()
 		}
 	}
-	if t.readback != nil {
-		t.readback.Release()
+	for _, s := range t.flight.stretches {
+		if s.back != nil {
+			s.back.Release()
+		}
 	}
 	for _, g := range t.groups {
 		g.Release()

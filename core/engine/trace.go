@@ -182,7 +182,7 @@ func (t *tracer) read(ctx context.Context, m *Model, from gpu.Range, integers bo
 	for off, end := uint64(0), 4*uint64(v.Rows)*uint64(v.Width); off < end; off += t.readback.Size() {
 		n := min(end-off, t.readback.Size())
 		t.readback.Copy(c, 0, from.Buffer, from.Offset+off, n)
-		err := m.device.Submit(c)
+		err := m.experts.submit(nil, c)
 		c.Reset()
 		if err != nil {
 			return err

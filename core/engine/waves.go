@@ -90,8 +90,12 @@ func (x expertsSection) run(ctx context.Context) error {
 				return err
 			}
 		}
-		ahead := func() { m.experts.pool.Guess(x.layer, rest, 0) } // the next wave's are read while this one computes
-		if err := m.ensure(ctx, x.layer, wave, ahead); err != nil {
+		pins, err := m.hold(ctx, x.layer, wave)
+		if err != nil {
+			return err
+		}
+		m.experts.pool.Guess(x.layer, rest, 0) // the next wave's are read while this one computes
+		if err := m.await(ctx, pins, 0); err != nil {
 			return err
 		}
 		if err := x.record(ctx, wave); err != nil {

@@ -22,7 +22,8 @@ type Device struct {
 	waiting []*request // maps and syncs to be finished by polling
 	since   time.Time  // when the oldest of the current waits began
 	live    map[releaser]struct{}
-	unsent  uint64 // bytes given to the queue's own writes since the last submit
+	batch   []handle // of the submit at hand
+	unsent  uint64   // bytes given to the queue's own writes since the last submit
 	closing bool
 }
 
@@ -49,9 +50,12 @@ func newDevice(n native, info Info, limits Limits) *Device {
 type request struct {
 	op       func(*Device, *request) error // errWait: answered later, by polling
 	call     func() error                  // for op runCall
-	cmds     []*Commands                   // for op runSubmit and runPrepare
-	prepared *Prepared                     // for their ops
+	cmds     []*Commands                   // for op runSubmit, runPrepare and runSubmitPrepared
+	prepared *Prepared                     // for op runPrepare
+	lists    []*Prepared                   // for op runSubmitPrepared,
+	before   int                           // where as many of cmds come before them
 	buf      *Buffer                       // for writes, maps and unmaps
+	over     bool                          // what op runReady found
 	unmap    bool                          // what to do when buf's mapping is finished
 	off      uint64
 	data     []byte
@@ -83,19 +87,28 @@ func (d *Device) request(op func(*Device, *request) error) *request {
 
 // send hands r to the owner, waits for the answer, and gives r back to the free list.
 func (d *Device) send(r *request) error {
+	if err := d.ask(r); err != nil {
+		return err
+	}
+	return d.recycle(r)
+}
+
+// ask hands r to the owner and waits for the answer, which is in r.
+func (d *Device) ask(r *request) error {
 	select {
 	case d.reqs <- r:
 	case <-d.quit:
 		return ErrClosed
 	}
 	<-r.done
-	return d.recycle(r)
+	return nil
 }
 
 func (d *Device) recycle(r *request) error {
 	err := r.err
 	clear(r.cmds)
-	*r = request{cmds: r.cmds[:0], done: r.done}
+	clear(r.lists)
+	*r = request{cmds: r.cmds[:0], lists: r.lists[:0], done: r.done}
 	select {
 	case d.free <- r:
 	default:

@@ -3,6 +3,7 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Prepared is a list of commands that is encoded already, to be submitted once: encoding costs the CPU some 2 µs a dispatch,
@@ -31,45 +32,93 @@ func runPrepare(d *Device, r *request) error {
 	if p.list = r.cmds[0]; p.list.err != nil {
 		return p.list.err
 	}
-	if !d.n.encodeBegin() {
-		panic("BUG: gpu: no command encoder")
+	ref, err := d.encode(r.cmds, "prepare")
+	if err != nil {
+		return err
 	}
-	d.n.encode(p.list.cmds)
-	if p.ref = d.n.finish(); p.ref == nil {
-		return fmt.Errorf("gpu: prepare: %s", libraryText(d.n.errText()))
-	}
+	p.ref = ref
 	d.live[p] = struct{}{}
 	return nil
 }
 
-// Submit submits what is prepared, as Device.Submit does. It can't be submitted again.
-func (p *Prepared) Submit() error {
-	if p.d == nil {
-		return errUnprepared
-	}
-	r := p.d.request(runSubmitPrepared)
-	r.prepared = p
-	return p.d.send(r)
+// SubmitPrepared submits prepared lists in order as one submit, with lists of commands before and behind them, as Submit does.
+// What was submitted can't be submitted again. With an error nothing is submitted, and what is prepared stays so.
+func (d *Device) SubmitPrepared(before []*Commands, lists []*Prepared, behind ...*Commands) error {
+	r := d.request(runSubmitPrepared)
+	r.cmds = append(append(r.cmds, before...), behind...)
+	r.before, r.lists = len(before), append(r.lists, lists...)
+	return d.send(r)
 }
 
 var errUnprepared = errors.New("gpu: submit: the commands were submitted or discarded before: prepare them anew")
 
 func runSubmitPrepared(d *Device, r *request) error {
-	p := r.prepared
-	if p.ref == nil {
-		return errUnprepared
+	for i, p := range r.lists {
+		if p.ref == nil || slices.Contains(r.lists[:i], p) {
+			return errUnprepared
+		}
+		if err := p.list.ready(d); err != nil {
+			return err
+		}
 	}
-	if err := p.list.ready(d); err != nil {
+	for _, c := range r.cmds {
+		if err := c.ready(d); err != nil {
+			return err
+		}
+	}
+	defer func() { clear(d.batch); d.batch = d.batch[:0] }()
+	if len(r.lists) == 0 {
+		r.before = len(r.cmds) // one command buffer will do
+	}
+	if err := d.encoded(r.cmds[:r.before]); err != nil {
 		return err
 	}
-	delete(d.live, p)
-	ref := p.ref
-	p.ref = nil
-	if d.n.submitFinished(ref) != 0 {
+	first := len(d.batch)
+	for _, p := range r.lists {
+		d.batch = append(d.batch, p.ref)
+	}
+	if err := d.encoded(r.cmds[r.before:]); err != nil {
+		for _, h := range d.batch[:first] {
+			discard(h)
+		}
+		return err
+	}
+	for _, p := range r.lists {
+		delete(d.live, p)
+		p.ref = nil
+	}
+	if d.n.submitAll(d.batch) != 0 {
 		return fmt.Errorf("gpu: submit: %s", libraryText(d.n.errText()))
 	}
 	d.unsent = 0
 	return nil
+}
+
+// encoded appends lists, encoded, to the batch.
+func (d *Device) encoded(lists []*Commands) error {
+	if !slices.ContainsFunc(lists, func(c *Commands) bool { return len(c.cmds) > 0 }) {
+		return nil
+	}
+	h, err := d.encode(lists, "submit")
+	if err == nil {
+		d.batch = append(d.batch, h)
+	}
+	return err
+}
+
+// encode makes a command buffer of lists.
+func (d *Device) encode(lists []*Commands, what string) (handle, error) {
+	if !d.n.encodeBegin() {
+		panic("BUG: gpu: no command encoder")
+	}
+	for _, c := range lists {
+		d.n.encode(c.cmds)
+	}
+	h := d.n.finish()
+	if h == nil {
+		return nil, fmt.Errorf("gpu: %s: %s", what, libraryText(d.n.errText()))
+	}
+	return h, nil
 }
 
 // Discard frees what is prepared. Discarding what was submitted, or never prepared, does nothing.

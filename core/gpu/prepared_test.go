@@ -23,6 +23,7 @@ func TestPrepare(t *testing.T) {
 	list.Dispatch(p, g, 1, 1, 1)
 	back.Copy(&list, 0, b, 0, 8)
 	var next gpu.Prepared
+	submit := func() error { return d.SubmitPrepared(nil, []*gpu.Prepared{&next}) }
 	err = d.Prepare(&next, &list)
 	if err != nil {
 		t.Fatal(err)
@@ -31,10 +32,10 @@ func TestPrepare(t *testing.T) {
 		if err := d.Write(a, 0, words(i, i+7)); err != nil {
 			t.Fatal(err)
 		}
-		if err := next.Submit(); err != nil {
+		if err := submit(); err != nil {
 			t.Fatal(err)
 		}
-		if err := next.Submit(); err == nil || !strings.Contains(err.Error(), "submitted or discarded before") {
+		if err := submit(); err == nil || !strings.Contains(err.Error(), "submitted or discarded before") {
 			t.Errorf("submitted twice: have error %v", err)
 		}
 		data, err := back.Wait(context.Background())
@@ -47,7 +48,7 @@ func TestPrepare(t *testing.T) {
 		if err = d.Prepare(&next, &list); err != nil { // while back is mapped
 			t.Fatal(err)
 		}
-		if err := next.Submit(); err == nil || !strings.Contains(err.Error(), "is mapped") {
+		if err := submit(); err == nil || !strings.Contains(err.Error(), "is mapped") {
 			t.Errorf("a mapped buffer: have error %v", err)
 		}
 		if err := back.Unmap(); err != nil {
@@ -55,7 +56,7 @@ func TestPrepare(t *testing.T) {
 		}
 	}
 	b.Release()
-	if err := next.Submit(); err == nil {
+	if err := submit(); err == nil {
 		t.Error("a released buffer: have no error")
 	}
 	next.Discard()
@@ -72,5 +73,67 @@ func TestPrepareRefused(t *testing.T) {
 	}
 	if err := d.Submit(&gpu.Commands{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Lists before and behind prepared ones run in order with them, as one submit; what fails submits nothing.
+func TestSubmitPrepared(t *testing.T) {
+	d := gputest.Open(t)
+	a, b := newBuffer(t, d, 8, anyUse), newBuffer(t, d, 8, anyUse)
+	p, g := newKernel(t, d, double, doubleTypes, a, b)
+	q, h := newKernel(t, d, double, doubleTypes, b, a)
+	back, err := d.NewReadback("back", 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(back.Release)
+	var there, again, before, behind gpu.Commands
+	there.Dispatch(p, g, 1, 1, 1)
+	again.Dispatch(q, h, 1, 1, 1)
+	before.Clear(a, 0, 4)
+	back.Copy(&behind, 0, a, 0, 8)
+	var first, second gpu.Prepared
+	for range 2 {
+		if err := d.Write(a, 0, words(5, 7)); err != nil {
+			t.Fatal(err)
+		}
+		for list, p := range map[*gpu.Commands]*gpu.Prepared{&there: &first, &again: &second} {
+			if err := d.Prepare(p, list); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var wrong gpu.Commands
+		wrong.Clear(a, 1, 4)
+		for what, err := range map[string]error{
+			"the same twice":  d.SubmitPrepared(nil, []*gpu.Prepared{&first, &first}),
+			"a wrong list":    d.SubmitPrepared(nil, []*gpu.Prepared{&first, &second}, &wrong),
+			"one unprepared":  d.SubmitPrepared([]*gpu.Commands{&before}, []*gpu.Prepared{&first, new(gpu.Prepared)}),
+			"the lists alone": d.SubmitPrepared([]*gpu.Commands{&wrong}, nil),
+		} {
+			if err == nil {
+				t.Errorf("%s: have no error", what)
+			}
+		}
+		if err := d.SubmitPrepared([]*gpu.Commands{&before}, []*gpu.Prepared{&first, &second}, &behind); err != nil {
+			t.Fatal(err)
+		}
+		for over := false; !over; {
+			if over, err = back.Ready(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		data, err := back.Wait(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := words(3, 31); string(data) != string(want) { // twice doubled, and 1 added each time
+			t.Errorf("have %v, want %v", data, want)
+		}
+		if over, err := back.Ready(); !over || err != nil {
+			t.Errorf("mapped: have %v, %v", over, err)
+		}
+		if err := back.Unmap(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

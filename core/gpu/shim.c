@@ -232,11 +232,11 @@ void *gpu_finish(struct gpu_dev *d) {
 	return 0;
 }
 
-// gpu_submit_finished submits a command buffer once and releases it.
-int gpu_submit_finished(struct gpu_dev *d, void *commands) {
+// gpu_submit_all submits command buffers, in order and at once, and releases them.
+int gpu_submit_all(struct gpu_dev *d, void **commands, size_t n) {
 	gpu_begin(d);
-	wgpuQueueSubmitForIndex(d->queue, 1, &commands);
-	wgpuCommandBufferRelease(commands);
+	wgpuQueueSubmitForIndex(d->queue, n, commands);
+	for (size_t i = 0; i < n; i++) wgpuCommandBufferRelease(commands[i]);
 	return gpu_end(d);
 }
 

@@ -7,6 +7,8 @@ package gpu
 #cgo noescape gpu_write
 #cgo nocallback gpu_write
 #cgo nocallback gpu_poll
+#cgo noescape gpu_submit_all
+#cgo nocallback gpu_submit_all
 #cgo nocallback gpu_submit
 #cgo nocallback gpu_sleep
 #include <stdlib.h>
@@ -121,8 +123,11 @@ func (n native) encode(cmds []command) {
 }
 func (n native) submit() int    { return int(C.gpu_submit(n.c)) }
 func (n native) finish() handle { return C.gpu_finish(n.c) }
-func (n native) submitFinished(h handle) int {
-	return int(C.gpu_submit_finished(n.c, h))
+func (n native) submitAll(h []handle) int {
+	if len(h) == 0 {
+		return 0
+	}
+	return int(C.gpu_submit_all(n.c, &h[0], C.size_t(len(h))))
 }
 func discard(h handle)  { C.gpu_discard(h) }
 func (n native) flush() { C.gpu_flush(n.c) }

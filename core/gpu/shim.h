@@ -59,7 +59,7 @@ int gpu_encode_begin(struct gpu_dev *d);
 void gpu_encode(struct gpu_dev *d, struct gpu_cmd const *c, size_t n);
 int gpu_submit(struct gpu_dev *d);
 void *gpu_finish(struct gpu_dev *d);
-int gpu_submit_finished(struct gpu_dev *d, void *commands);
+int gpu_submit_all(struct gpu_dev *d, void **commands, size_t n);
 void gpu_discard(void *commands);
 int gpu_write(struct gpu_dev *d, void *buffer, uint64_t off, void const *data, size_t n);
 void gpu_flush(struct gpu_dev *d);

@@ -159,9 +159,21 @@ func TestLead(t *testing.T) {
 	for _, c := range []struct {
 		missing float64
 		want    int
-	}{{1, 1}, {0, 30}, {0.5, 2}, {0.02, 13}} {
+	}{{1, 1}, {0, 30}, {0.5, 3}, {0.02, 19}} {
 		if have := Lead(c.missing, 30); have != c.want {
 			t.Errorf("%v missing: have %d stages, want %d", c.missing, have, c.want)
+		}
+	}
+}
+
+func TestPasses(t *testing.T) {
+	for _, c := range []struct {
+		missing float64
+		stages  int
+		want    bool
+	}{{0, 30, true}, {1, 1, false}, {0.5, 2, false}, {0.02, 19, true}, {0.02, 40, false}} {
+		if have := Passes(c.missing, c.stages); have != c.want {
+			t.Errorf("%v missing, %d stages: have %v, want %v", c.missing, c.stages, have, c.want)
 		}
 	}
 }
