@@ -27,7 +27,7 @@ type benchCmd struct {
 
 // Help is the command's long help.
 func (benchCmd) Help() string {
-	return `Measures tokens per second of a prompt, and of the tokens made after it, one by one and greedily. The prompt is random tokens, the same ones each time. The first run finds no expert on the GPU: all come from the disk, or the system's cache of it. The others are given as their median.
+	return `Measures tokens per second of a prompt, and of the tokens made after it, one by one and greedily. The prompt is random tokens: each run has its own, the same in every bench. The first run finds no expert on the GPU: all come from the disk, or the system's cache of it. The others are given as their median.
 
 With --budgets or --cache it loads the model anew for each budget and state of the page cache, and prints a row for each, beside what the formula of docs/streaming.md allows by the limits that it measures on the way: the disk, the copy to the GPU, and a token with everything resident. A budget that is too small is a row that says what works. Ctrl-C prints the rows that are done.`
 }

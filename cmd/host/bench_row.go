@@ -27,6 +27,8 @@ type benchRow struct {
 	Limit     benchSpeed   `json:"limit"`
 	Efficient float64      `json:"efficiency"` // decode speed over the overlapped limit; 0 is unknown
 	Waited    float64      `json:"disk_wait_seconds_per_token"`
+	GPUWaited float64      `json:"gpu_wait_seconds_per_token"`
+	Encoded   float64      `json:"encode_seconds_per_token"`
 	Allocs    float64      `json:"allocations_per_token"`
 	Bytes     float64      `json:"allocated_bytes_per_token"`
 	Chunk     int          `json:"chunk"`
@@ -108,6 +110,7 @@ func (r *benchRow) fill(prompt, decode int) {
 	x, n := medianRun(runs, benchRun.decode), float64(decode)
 	r.Decode, r.HitRate, r.Wanted = perSecond(decode, x.Decode), x.DecodeHitRate, x.DecodeWanted
 	r.Read, r.FromRAM, r.Waited = float64(x.DecodeRead)/n, float64(x.DecodeRAM)/n, x.DecodeWait/n
+	r.GPUWaited, r.Encoded = x.DecodeGPU/n, x.DecodeEncode/n
 	r.Allocs, r.Bytes = float64(x.Allocs)/n, float64(x.Bytes)/n
 	if x.Decode > 0 {
 		r.Rate = float64(x.DecodeRead) / x.Decode

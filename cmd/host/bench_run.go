@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/core/engine"
 )
 
-// benchSeed makes the prompt. tools/llamabench makes the same one.
+// benchSeed makes the prompts. tools/llamabench makes the first run's.
 const benchSeed = 1
 
 // benchRun is one run; times are in seconds.
@@ -28,6 +28,8 @@ type benchRun struct {
 	DecodeRAM     int64   `json:"decode_bytes_from_ram"` // of experts, by --ram-cache
 	DecodeWanted  float64 `json:"decode_read_wanted"`    // share of the records read that were asked for, at once or later
 	DecodeWait    float64 `json:"decode_disk_wait_seconds"`
+	DecodeGPU     float64 `json:"decode_gpu_wait_seconds"`
+	DecodeEncode  float64 `json:"decode_encode_seconds"`
 	Dropping      float64 `json:"drop_seconds"`       // of the page cache between tokens: in no other time
 	Allocs        uint64  `json:"decode_allocations"` // of the process while decoding, the binding's counted
 	Bytes         uint64  `json:"decode_allocated_bytes"`
@@ -44,17 +46,20 @@ type bench struct {
 	dropped time.Duration                // of this run
 }
 
-// begin makes the prompt of a loaded model.
+// begin makes a bench of a loaded model.
 func (c *benchCmd) begin(l *loaded) (*bench, error) {
 	if err := c.fits(l.model.Planned); err != nil {
 		return nil, err
 	}
-	b := &bench{loaded: l, decode: c.Decode}
-	random := rand.New(rand.NewPCG(benchSeed, 0))
-	for range c.Prompt {
-		b.prompt = append(b.prompt, int32(random.IntN(l.tok.VocabSize())))
+	return &bench{loaded: l, decode: c.Decode, prompt: make([]int32, c.Prompt)}, nil
+}
+
+// ask makes a run's prompt: each has its own, or a pool that holds a run's experts would find all of them in the next.
+func (b *bench) ask(run int) {
+	random := rand.New(rand.NewPCG(benchSeed, uint64(run)))
+	for i := range b.prompt {
+		b.prompt[i] = int32(random.IntN(b.tok.VocabSize()))
 	}
-	return b, nil
 }
 
 // fits refuses more tokens than the context holds.
@@ -90,6 +95,7 @@ func (b *bench) run(ctx context.Context, number int, last bool) (x benchRun, err
 	if err := b.session.Reset(); err != nil {
 		return x, err
 	}
+	b.ask(number)
 	var next [1]int32
 	emit := func(_ int, l *engine.Logits) error {
 		if len(l.IDs) == 0 {
@@ -115,7 +121,7 @@ func (b *bench) run(ctx context.Context, number int, last bool) (x benchRun, err
 		}
 		defer pprof.StopCPUProfile()
 	}
-	prefilled, waited := b.found(), b.model.Stats().DiskWait
+	prefilled, was := b.found(), b.model.Stats()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	took = 0
@@ -127,7 +133,9 @@ func (b *bench) run(ctx context.Context, number int, last bool) (x benchRun, err
 		took += t
 	}
 	runtime.ReadMemStats(&after)
-	x.Decode, x.DecodeWait, x.Dropping = took.Seconds(), (b.model.Stats().DiskWait - waited).Seconds(), b.dropped.Seconds()
+	is := b.model.Stats()
+	x.Decode, x.Dropping = took.Seconds(), b.dropped.Seconds()
+	x.DecodeWait, x.DecodeGPU, x.DecodeEncode = (is.DiskWait - was.DiskWait).Seconds(), (is.GPUWait - was.GPUWait).Seconds(), (is.Encode - was.Encode).Seconds()
 	x.Allocs, x.Bytes = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
 	end := b.found()
 	all, made := end.since(begun), end.since(prefilled)

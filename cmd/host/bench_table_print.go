@@ -123,13 +123,13 @@ func (t *benchTable) printWhy(w io.Writer) {
 	fmt.Fprint(w, "\nPROMPT, DECODE, LIMIT, SERIAL: tokens per second. LIMIT: the slowest of disk, upload, GPU decides;\n"+
 		"SERIAL: each waits for the others; for the bytes that tokens asked for. OF LIMIT: DECODE / LIMIT.\n\n")
 	table(w, func(out io.Writer) {
-		fmt.Fprintln(out, "BUDGET\tCACHE\tGPU\tLIMITED BY\tMS/TOK\tWAITING FOR EXPERTS\tREAD AND USED\tALLOCATIONS/TOK")
+		fmt.Fprintln(out, "BUDGET\tCACHE\tGPU\tLIMITED BY\tMS/TOK\tDISK WAIT\tGPU WAIT\tENCODING\tUSED\tALLOCATIONS/TOK")
 		for _, r := range t.Rows {
 			if !r.measured() || r.Decode == 0 {
 				continue
 			}
-			fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s ms\t%s\t%.0f, %s\n", r.budgetText(), r.Cache, size(r.GPU), orDash(r.Limit.By),
-				msText(1/r.Decode), msText(r.Waited), percentText(r.Wanted), r.Allocs, size(uint64(r.Bytes)))
+			fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f, %s\n", r.budgetText(), r.Cache, size(r.GPU), orDash(r.Limit.By),
+				msText(1/r.Decode), msText(r.Waited), msText(r.GPUWaited), msText(r.Encoded), percentText(r.Wanted), r.Allocs, size(uint64(r.Bytes)))
 		}
 	})
 }
