@@ -3,14 +3,16 @@
 // beside every one. sdk/layer picks and binds them; plugins build kernels of
 // their own with the same Build.
 //
-// A source file is WGSL with three kinds of extra lines, which Build resolves:
+// A source file is WGSL with four kinds of extra lines, which Build resolves:
 //
 //	override W: u32 = 64u;       becomes const W: u32 = <Params["W"]>;
 //	//!include lib/step.wgsl     is replaced by that file
 //	//!choose x plain norm       is replaced by lib/x_plain.wgsl or lib/x_norm.wgsl, by Choices["x"]
 //	//!choose x plain norm as y  by lib/y_plain.wgsl or lib/y_norm.wgsl
 //	//!type gate from bank       is replaced by the snippet of Types["gate"], reading the binding bank
+//	//!each r R: code of $r      is replaced by that code for each $r from 0 to R - 1, a constant; it may be indented
 //
+// An each without a colon repeats all lines to its //!end.
 // @binding numbers are given anew in the order of appearance.
 package kernels
 
@@ -72,6 +74,9 @@ func BuildFrom(files fs.FS, s Spec) (*program.Kernel, error) {
 	}
 	params := map[string]uint32{}
 	src = specialize(src, s.Params, params)
+	if src, err = repeat(src, params); err != nil {
+		return nil, fmt.Errorf("kernels: %s: %w", s.Name, err)
+	}
 	for name := range s.Params {
 		if _, ok := params[name]; !ok {
 			return nil, fmt.Errorf("kernels: %s: no override constant %s", s.Name, name)
@@ -120,6 +125,8 @@ func resolve(files fs.FS, s Spec, line string, depth int) (string, error) {
 	f := strings.Fields(strings.TrimPrefix(line, "//!"))
 	switch {
 	case len(f) == 0:
+	case f[0] == "each" || f[0] == "end":
+		return line, nil // repeat's
 	case f[0] == "include" && len(f) == 2:
 		return expand(files, s, f[1], depth+1)
 	case f[0] == "choose" && len(f) >= 3:
@@ -172,6 +179,60 @@ func specialize(src string, params, all map[string]uint32) string {
 		all[m[1]] = v
 		return fmt.Sprintf("const %s: u32 = %du;", m[1], v)
 	})
+}
+
+var eachLine = regexp.MustCompile(`^\s*//!each (\w+) (\w+)(?::\s*(.*))?$`)
+
+// repeat writes the code of each //!each out: what a driver keeps as a loop, it gives no registers and no loads in flight.
+func repeat(src string, params map[string]uint32) (string, error) {
+	lines := strings.Split(src, "\n")
+	var out []string
+	for i := 0; i < len(lines); i++ {
+		m := eachLine.FindStringSubmatch(lines[i])
+		if m == nil {
+			out = append(out, lines[i])
+			continue
+		}
+		n, ok := params[m[2]]
+		body := m[3]
+		if body == "" {
+			end := blockEnd(lines, i)
+			if end < 0 {
+				return "", fmt.Errorf("%s: no //!end", strings.TrimSpace(lines[i]))
+			}
+			body, i = strings.Join(lines[i+1:end], "\n"), end
+		}
+		if !ok || n > maxRepeats {
+			return "", fmt.Errorf("//!each %s %s: have a param of %d, want at most %d", m[1], m[2], n, maxRepeats)
+		}
+		for j := range n {
+			text, err := repeat(strings.ReplaceAll(body, "$"+m[1], strconv.Itoa(int(j))), params)
+			if err != nil {
+				return "", err
+			}
+			out = append(out, text)
+		}
+	}
+	return strings.Join(out, "\n"), nil
+}
+
+// maxRepeats keeps a wrong param from filling the memory.
+const maxRepeats = 64
+
+// blockEnd is the //!end of the //!each at line i, or -1.
+func blockEnd(lines []string, i int) int {
+	open := 0
+	for j := i; j < len(lines); j++ {
+		if m := eachLine.FindStringSubmatch(lines[j]); m != nil && m[3] == "" {
+			open++
+		}
+		if strings.TrimSpace(lines[j]) == "//!end" {
+			if open--; open == 0 {
+				return j
+			}
+		}
+	}
+	return -1
 }
 
 var bindingAttr = regexp.MustCompile(`@binding\(\d+\)`)

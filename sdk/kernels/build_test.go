@@ -13,9 +13,9 @@ import (
 
 // allChoices is every choice of each kernel of the library.
 var allChoices = map[string]map[string][]string{
-	"matvec":      {"rows": {"all", "outs"}, "x": {"plain", "norm"}, "out": {"put", "add", "cap"}},
-	"pair":        {"x": {"plain", "norm"}, "act": {"silu", "gelu"}},
-	"expert_pair": {"x": {"plain", "norm"}, "act": {"silu", "gelu"}},
+	"matvec":      {"rows": {"all", "outs"}, "x": {"plain", "norm", "staged"}, "out": {"put", "add", "cap"}},
+	"pair":        {"x": {"plain", "norm", "staged"}, "act": {"silu", "gelu"}},
+	"expert_pair": {"x": {"plain", "norm", "staged"}, "act": {"silu", "gelu"}},
 	"expert_down": {"out": {"put", "add"}},
 	"heads":       {"kv": {"f16", "f32"}},
 	"attn_split":  {"kv": {"f16", "f32"}, "split": {"keys", "lanes"}},
@@ -31,6 +31,8 @@ var allChoices = map[string]map[string][]string{
 	"attn_chunk":         {"kv": {"f16", "f32"}, "chunk": {"lanes", "shared"}},
 	"delta_rule":         {"decay": {"head", "channel"}},
 	"matmul_heads":       {"tile": {"lanes", "shared"}},
+	"expert_matvec":      {"x": {"plain", "staged"}},
+	"matvec_heads":       {"x": {"plain", "staged"}},
 }
 
 // allSlots is every weight slot of each kernel.

@@ -16,21 +16,21 @@ struct Constants { down: vec4<u32>, rows: u32, units: u32, stride: u32, top_k: u
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
   let t = wg.y;
   let row0 = team_row(wg.x, lid);
+  //!each r R: let g$r = min(row0 + $ru, c.rows - 1u) * c.units;
+  //!each r R: var a$r = 0.0;
   var total: array<f32, R>;
-  var acc: array<f32, R>;
   for (var k = 0u; k < c.top_k; k++) {
     let pick = t * c.top_k + k;
     let at = c.down + vec4<u32>(residency[picks[pick]] * c.stride);
-    for (var r = 0u; r < R; r++) { acc[r] = 0.0; }
+    //!each r R: a$r = 0.0;
     for (var u = lid % L; u < c.units; u += L) {
-      let i = pick * c.units * 8u + u * 8u;
+      let i = (pick * c.units + u) * 8u;
       let x = array<vec4<f32>, 8>(act[i], act[i + 1u], act[i + 2u], act[i + 3u], act[i + 4u], act[i + 5u], act[i + 6u], act[i + 7u]);
-      for (var r = 0u; r < R; r++) {
-        if (row0 + r < c.rows) { acc[r] += down_dot(at, (row0 + r) * c.units + u, x); }
-      }
+      //!each r R: let w$r = down_fetch(at, g$r + u);
+      //!each r R: a$r += down_dot(w$r, g$r + u, x);
     }
-    for (var r = 0u; r < R; r++) { partial[r * W + lid] = acc[r]; }
-    workgroupBarrier();
+    //!each r R: team_share(lid, $ru, a$r);
+    team_gather(lid);
     for (var r = lid % L; r < R; r += L) { total[r] += pw[pick] * team_sum(lid, r); }
     workgroupBarrier();
   }

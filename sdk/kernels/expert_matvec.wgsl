@@ -1,10 +1,10 @@
-// y[t][k][row] = D_e[row] · act[t][k], e = picks[t][k]: expert_down without its sum, which moe_sum makes then. On a GPU the two
-// are faster, for all picks are computed at once. act is [T][top_k][units · 32], y [T][top_k][rows].
+// y[t][k][row] = D_e[row] · x[t][k], e = picks[t][k]: expert_down without its sum, which moe_sum makes then. On a GPU the two
+// are faster, for all picks are computed at once. x is [T][top_k][units · 32], y [T][top_k][rows].
 // Grid: ceil(rows / rows per group), T, top_k.
 struct Constants { down: vec4<u32>, rows: u32, units: u32, stride: u32, top_k: u32 }
 @group(0) @binding(0) var<uniform> c: Constants;
 //!include lib/lanes.wgsl
-@group(0) @binding(1) var<storage, read> act: array<vec4<f32>>;
+//!choose x plain staged
 @group(0) @binding(2) var<storage, read> bank: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read> picks: array<u32>;
 @group(0) @binding(4) var<storage, read> residency: array<u32>;
@@ -16,17 +16,31 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
   let pick = wg.y * c.top_k + wg.z;
   let row0 = team_row(wg.x, lid);
   let at = c.down + vec4<u32>(residency[picks[pick]] * c.stride);
-  var acc: array<f32, R>;
-  for (var r = 0u; r < R; r++) { acc[r] = 0.0; }
-  for (var u = lid % L; u < c.units; u += L) {
-    let i = pick * c.units * 8u + u * 8u;
-    let x = array<vec4<f32>, 8>(act[i], act[i + 1u], act[i + 2u], act[i + 3u], act[i + 4u], act[i + 5u], act[i + 6u], act[i + 7u]);
-    for (var r = 0u; r < R; r++) {
-      if (row0 + r < c.rows) { acc[r] += down_dot(at, (row0 + r) * c.units + u, x); }
+  let base = pick * c.units * 8u;
+  //!each r R: let g$r = min(row0 + $ru, c.rows - 1u) * c.units;
+  //!each r R: var a$r = 0.0;
+  let u0 = lid % L;
+  let last = c.units - 1u;
+  //!each k K
+    //!each r R: var w$k_$r = down_fetch(at, g$r + min(u0 + $ku * L, last));
+  //!end
+  x_begin(base, lid); // while the weights are on their way
+  for (var u = u0; u < c.units; u += K * L) {
+    //!each k K
+    if (u + $ku * L < c.units) {
+      let v = x_unit(base, u + $ku * L);
+      //!each r R: a$r += down_dot(w$k_$r, g$r + u + $ku * L, v);
+    }
+    //!end
+    let next = u + K * L;
+    if (next < c.units) {
+      //!each k K
+        //!each r R: w$k_$r = down_fetch(at, g$r + min(next + $ku * L, last));
+      //!end
     }
   }
-  for (var r = 0u; r < R; r++) { partial[r * W + lid] = acc[r]; }
-  workgroupBarrier();
+  //!each r R: team_share(lid, $ru, a$r);
+  team_gather(lid);
   for (var r = lid % L; r < R; r += L) {
     if (row0 + r < c.rows) { y[pick * c.rows + row0 + r] = team_sum(lid, r); }
   }

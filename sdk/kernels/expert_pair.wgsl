@@ -5,7 +5,7 @@ struct Constants { gate: vec4<u32>, up: vec4<u32>, rows: u32, units: u32, stride
 @group(0) @binding(0) var<uniform> c: Constants;
 //!include lib/lanes.wgsl
 //!include lib/rows_all.wgsl
-//!choose x plain norm
+//!choose x plain norm staged
 //!choose act silu gelu
 @group(0) @binding(3) var<storage, read> bank: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read> picks: array<u32>;
@@ -17,7 +17,6 @@ struct Constants { gate: vec4<u32>, up: vec4<u32>, rows: u32, units: u32, stride
 
 @compute @workgroup_size(W)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
-  x_begin(wg, lid);
   let pick = wg.y * c.top_k + wg.z;
   let record = vec4<u32>(residency[picks[pick]] * c.stride);
   pair_rows(wg.x, lid, wg.y, c.gate + record, c.gate_row0, c.up + record, c.up_row0, pick * c.rows);

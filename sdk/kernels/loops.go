@@ -154,22 +154,16 @@ var loopsOf = map[string]func(l *loops) float64{
 	"gated_norm": func(l *loops) float64 {
 		return 2*shared(max(0, l.c("d")-l.p("W")), l.p("W"), 0) + l.all()
 	},
-	"latent":       latentLoops,
-	"matvec_heads": matvecHeadsLoops,
-	"matmul_heads": matmulHeadsLoops,
-	"matvec": func(l *loops) float64 {
-		return l.norm() + l.dots() + l.teamSums()
-	},
-	"pair": func(l *loops) float64 {
-		return l.norm() + l.dots() + l.teamSums() + loop(l.p("R"), 0) + l.teamSums()
-	},
-	"expert_pair": func(l *loops) float64 {
-		return l.norm() + l.dots() + l.teamSums() + loop(l.p("R"), 0) + l.teamSums()
-	},
+	"latent":        latentLoops,
+	"matvec_heads":  matvecLoops,
+	"matmul_heads":  matmulHeadsLoops,
+	"matvec":        matvecLoops,
+	"pair":          pairLoops,
+	"expert_pair":   pairLoops,
+	"expert_matvec": matvecLoops,
 	"expert_down": func(l *loops) float64 {
-		return loop(l.c("top_k"), loop(l.p("R"), 0)+l.dots()+l.teamSums()) + shared(l.p("R"), l.p("L"), 0)
+		return loop(l.c("top_k"), l.dots()+l.gather()+l.teamSums(1)) + shared(l.p("R"), l.p("L"), 0)
 	},
-	"expert_matvec": func(l *loops) float64 { return loop(l.p("R"), 0) + l.dots() + l.teamSums() },
 	"heads": func(l *loops) float64 {
 		pairs, w := math.Floor(l.p("HD")/2), l.p("W")
 		return 2*shared(pairs, w, 0) + l.all() + shared(max(0, pairs-w), w, 0)
@@ -202,12 +196,19 @@ var loopsOf = map[string]func(l *loops) float64{
 	},
 }
 
-// norm is x_begin of lib/x_norm.wgsl, nothing where x is plain.
-func (l *loops) norm() float64 {
-	if !l.has("nw") {
-		return 0
+func matvecLoops(l *loops) float64 { return l.begin() + l.dots() + l.gather() + l.teamSums(1) }
+
+func pairLoops(l *loops) float64 { return l.begin() + l.dots() + l.gather() + l.teamSums(2) }
+
+// begin is x_begin of lib/x_*.wgsl.
+func (l *loops) begin() float64 {
+	switch {
+	case l.has("nw"):
+		return shared(8*l.c("units"), l.p("W"), 0) + l.all()
+	case l.kernel.GetParams()["XL"] > 0: // staged
+		return shared(8*l.c("units"), l.p("W")*l.p("XL"), 0)
 	}
-	return shared(8*l.c("units"), l.p("W"), 0) + l.all()
+	return 0
 }
 
 // all is sum_all or max_all of lib/sum.wgsl, which has no loop where the workgroup is wide.
@@ -219,13 +220,22 @@ func (l *loops) all() float64 {
 	return 0
 }
 
-// dots is a lane's part of R rows and their hand-over to the team.
-func (l *loops) dots() float64 {
-	return shared(l.c("units"), l.p("L"), loop(l.p("R"), 0)) + loop(l.p("R"), 0)
+// dots is a lane's part of its rows.
+func (l *loops) dots() float64 { return shared(l.c("units"), l.p("L")*l.p("K"), 0) }
+
+// gather is team_gather.
+func (l *loops) gather() float64 {
+	lanes := l.p("L")
+	if lanes <= 8 {
+		return 0
+	}
+	return shared(l.p("RW")/lanes*8, l.p("W"), loop(lanes/8-1, 0))
 }
 
-// teamSums is what a lane does of the team's R sums.
-func (l *loops) teamSums() float64 { return shared(l.p("R"), l.p("L"), loop(l.p("L"), 0)) }
+// teamSums is what a lane does of the team's R rows, of so many sums each.
+func (l *loops) teamSums(sums float64) float64 {
+	return shared(l.p("R"), l.p("L"), sums*loop(min(l.p("L"), 8)-1, 0))
+}
 
 // topKLoops are the scores, the first round, over the 32 experts of a run, and where there are several the second, over what they sent.
 func topKLoops(l *loops) float64 {

@@ -7,6 +7,4 @@ func latentLoops(l *loops) float64 {
 	return 2*shared(l.p("RANK"), w, 0) + l.all() + turned
 }
 
-func matvecHeadsLoops(l *loops) float64 { return l.dots() + l.teamSums() }
-
 func matmulHeadsLoops(l *loops) float64 { return tilePasses(l, l.c("head_rows")) }

@@ -4,7 +4,7 @@ struct Constants { planes: vec4<u32>, rows: u32, units: u32, y_stride: u32, y_of
 @group(0) @binding(0) var<uniform> c: Constants;
 //!include lib/lanes.wgsl
 //!choose rows all outs
-//!choose x plain norm
+//!choose x plain norm staged
 @group(0) @binding(3) var<storage, read> w: array<vec4<u32>>;
 //!type w from w
 //!choose out put add cap
@@ -12,17 +12,32 @@ struct Constants { planes: vec4<u32>, rows: u32, units: u32, y_stride: u32, y_of
 @compute @workgroup_size(W)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
   let t = wg.y;
-  x_begin(wg, lid);
   let row0 = team_row(wg.x, lid);
-  var acc: array<f32, R>;
-  for (var u = lid % L; u < c.units; u += L) {
-    let v = x_unit(t, u);
-    for (var r = 0u; r < R; r++) {
-      if (row0 + r < c.rows) { acc[r] += w_dot(c.planes, (row0 + r) * c.units + u, v); }
+  let base = x_row(t) * c.units * 8u;
+  //!each r R: let g$r = min(row0 + $ru, c.rows - 1u) * c.units;
+  //!each r R: var a$r = 0.0;
+  let u0 = lid % L;
+  let last = c.units - 1u;
+  //!each k K
+    //!each r R: var w$k_$r = w_fetch(c.planes, g$r + min(u0 + $ku * L, last));
+  //!end
+  x_begin(base, lid); // while the weights are on their way
+  for (var u = u0; u < c.units; u += K * L) {
+    //!each k K
+    if (u + $ku * L < c.units) {
+      let v = x_unit(base, u + $ku * L);
+      //!each r R: a$r += w_dot(w$k_$r, g$r + u + $ku * L, v);
+    }
+    //!end
+    let next = u + K * L;
+    if (next < c.units) {
+      //!each k K
+        //!each r R: w$k_$r = w_fetch(c.planes, g$r + min(next + $ku * L, last));
+      //!end
     }
   }
-  for (var r = 0u; r < R; r++) { partial[r * W + lid] = acc[r]; }
-  workgroupBarrier();
+  //!each r R: team_share(lid, $ru, a$r);
+  team_gather(lid);
   for (var r = lid % L; r < R; r += L) {
     if (row0 + r < c.rows) { put(t * c.y_stride + c.y_off + row0 + r, team_sum(lid, r)); }
   }

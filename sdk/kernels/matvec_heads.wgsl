@@ -5,7 +5,7 @@
 struct Constants { planes: vec4<u32>, rows: u32, units: u32, row0: u32, head_rows: u32, x_stride: u32, x_step: u32, y_stride: u32, y_step: u32 }
 @group(0) @binding(0) var<uniform> c: Constants;
 //!include lib/lanes.wgsl
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+//!choose x plain staged
 @group(0) @binding(2) var<storage, read> w: array<vec4<u32>>;
 //!type w from w
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
@@ -16,17 +16,31 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
   let row = team_row(wg.x, lid);
   let first = h * c.head_rows; // of the head's rows
   let behind = min(first + c.head_rows, c.row0 + c.rows);
-  var acc: array<f32, R>;
-  for (var u = lid % L; u < c.units; u += L) {
-    let i = wg.z * c.x_stride + h * c.x_step + u * 8u;
-    let v = array<vec4<f32>, 8>(x[i], x[i + 1u], x[i + 2u], x[i + 3u], x[i + 4u], x[i + 5u], x[i + 6u], x[i + 7u]);
-    for (var r = 0u; r < R; r++) {
-      let g = first + row + r;
-      if (g >= c.row0 && g < behind) { acc[r] += w_dot(c.planes, (g - c.row0) * c.units + u, v); }
+  let base = wg.z * c.x_stride + h * c.x_step;
+  //!each r R: let g$r = (clamp(first + row + $ru, c.row0, behind - 1u) - c.row0) * c.units;
+  //!each r R: var a$r = 0.0;
+  let u0 = lid % L;
+  let last = c.units - 1u;
+  //!each k K
+    //!each r R: var w$k_$r = w_fetch(c.planes, g$r + min(u0 + $ku * L, last));
+  //!end
+  x_begin(base, lid); // while the weights are on their way
+  for (var u = u0; u < c.units; u += K * L) {
+    //!each k K
+    if (u + $ku * L < c.units) {
+      let v = x_unit(base, u + $ku * L);
+      //!each r R: a$r += w_dot(w$k_$r, g$r + u + $ku * L, v);
+    }
+    //!end
+    let next = u + K * L;
+    if (next < c.units) {
+      //!each k K
+        //!each r R: w$k_$r = w_fetch(c.planes, g$r + min(next + $ku * L, last));
+      //!end
     }
   }
-  for (var r = 0u; r < R; r++) { partial[r * W + lid] = acc[r]; }
-  workgroupBarrier();
+  //!each r R: team_share(lid, $ru, a$r);
+  team_gather(lid);
   for (var r = lid % L; r < R; r += L) {
     let g = first + row + r;
     if (g >= c.row0 && g < behind) { y[wg.z * c.y_stride + h * c.y_step + row + r] = team_sum(lid, r); }

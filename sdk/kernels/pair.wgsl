@@ -5,7 +5,7 @@ struct Constants { gate: vec4<u32>, up: vec4<u32>, rows: u32, units: u32, gate_r
 @group(0) @binding(0) var<uniform> c: Constants;
 //!include lib/lanes.wgsl
 //!include lib/rows_all.wgsl
-//!choose x plain norm
+//!choose x plain norm staged
 //!choose act silu gelu
 @group(0) @binding(3) var<storage, read> gate: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read> up: array<vec4<u32>>;
@@ -16,6 +16,5 @@ struct Constants { gate: vec4<u32>, up: vec4<u32>, rows: u32, units: u32, gate_r
 
 @compute @workgroup_size(W)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
-  x_begin(wg, lid);
   pair_rows(wg.x, lid, wg.y, c.gate, c.gate_row0, c.up, c.up_row0, wg.y * c.y_stride + c.y_off);
 }

@@ -186,7 +186,7 @@ func refExpertMatvec(c *program.Call) {
 	for pick := range int(c.Grid[1]) * k {
 		at := record(c, "down", pick)
 		for row := range rows {
-			c.Store("y", pick*rows+row, dot(c, "down", "bank", at, row, c.Values("act")[pick*n:(pick+1)*n]))
+			c.Store("y", pick*rows+row, dot(c, "down", "bank", at, row, c.Values("x")[pick*n:(pick+1)*n]))
 		}
 	}
 }

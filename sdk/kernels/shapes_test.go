@@ -42,9 +42,9 @@ type device struct {
 }
 
 var (
-	software = device{name: "lavapipe", split: map[string]uint32{"W": 8, "L": 1, "R": 4, "RW": 32}, width: 16,
+	software = device{name: "lavapipe", split: map[string]uint32{"W": 8, "L": 1, "R": 4, "K": 1, "RW": 32}, width: 16,
 		limits: &program.Limits{Cpu: true, LoopLimit: 65535, WorkgroupBytes: 32 << 10}}
-	nvidia = device{name: "NVIDIA", split: map[string]uint32{"W": 128, "L": 8, "R": 4, "RW": 512}, width: 64,
+	nvidia = device{name: "NVIDIA", split: map[string]uint32{"W": 128, "L": 8, "R": 4, "K": 2, "RW": 512}, width: 64,
 		limits: &program.Limits{WorkgroupBytes: 48 << 10}}
 )
 
@@ -68,8 +68,8 @@ func dispatches(t *testing.T, m realShape, d device) []dispatched {
 	taps := max(2, m.convTaps)
 	list := []dispatched{
 		{"matvec", d.split, map[string]uint32{"units": m.widest / 32}, ""},
-		{"pair", d.split, map[string]uint32{"units": m.hidden / 32}, ""},
-		{"expert_pair", d.split, map[string]uint32{"units": m.hidden / 32}, ""},
+		{"pair", with(d.split, "RW", 2*d.split["RW"]), map[string]uint32{"units": m.hidden / 32}, ""},
+		{"expert_pair", with(d.split, "RW", 2*d.split["RW"]), map[string]uint32{"units": m.hidden / 32}, ""},
 		{"expert_matvec", d.split, map[string]uint32{"units": m.expertFF / 32}, ""},
 		{"expert_down", d.split, map[string]uint32{"units": m.expertFF / 32, "top_k": m.topK}, ""},
 		{"heads", with(width, "HD", m.headDim, "ROT", m.headDim), nil, ""},

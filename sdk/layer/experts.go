@@ -76,7 +76,7 @@ func (b *expertBands) glu(o *op, f GatedFFN) {
 }
 
 func (l *Layer) expertPair(x *Value, f GatedFFN, rec *expertBands, act *Value) *op {
-	k, s := l.source.model().GetTopK(), l.expertSplit(f.FF, x.width/32)
+	k, s := l.source.model().GetTopK(), l.expertSplit(f.FF, x.width/32, rec.gate.Type, rec.up.Type)
 	o := &op{
 		label:  l.prefix + "experts.gate+up",
 		spec:   spec("expert_pair"),
@@ -85,7 +85,7 @@ func (l *Layer) expertPair(x *Value, f GatedFFN, rec *expertBands, act *Value) *
 		grid:   []*program.Term{groups(f.FF, s.rows()), perRow(), one(int(k))},
 	}
 	rec.glu(o, f)
-	s.apply(o.spec)
+	l.apply(o.spec, s, x.width/32)
 	return l.input(o, x)
 }
 
@@ -97,7 +97,7 @@ func (l *Layer) expertDown(f GatedFFN, rec *expertBands, act, pw, y *Value) *op 
 		l.emit(l.expertMatvec(f, rec, act, dn, y.width))
 		return l.expertSum(dn, pw, y)
 	}
-	s := l.expertSplit(y.width, f.FF/32)
+	s := l.split(y.width, f.FF/32)
 	o := &op{
 		label: l.prefix + "experts.down",
 		spec:  spec("expert_down").typed("down", rec.down.Type).choose("out", "put"),
@@ -113,16 +113,16 @@ func (l *Layer) expertDown(f GatedFFN, rec *expertBands, act, pw, y *Value) *op 
 
 func (l *Layer) expertMatvec(f GatedFFN, rec *expertBands, act, dn *Value, width int) *op {
 	k := l.source.model().GetTopK()
-	s := split{128, 8, 2}
+	s := l.expertDownSplit(f.FF/32, rec.down.Type)
 	o := &op{
 		label:  l.prefix + "experts.down",
 		spec:   spec("expert_matvec").typed("down", rec.down.Type),
 		consts: consts{"down": planes(rec.down), "rows": uint32(width), "units": uint32(f.FF / 32), "stride": rec.stride, "top_k": k},
-		binds: binds{"act": read(act), "bank": bank(), "picks": table(program.Table_PICKS), "residency": table(program.Table_RESIDENCY),
+		binds: binds{"x": read(act), "bank": bank(), "picks": table(program.Table_PICKS), "residency": table(program.Table_RESIDENCY),
 			"y": write(dn)},
 		grid: []*program.Term{groups(width, s.rows()), perRow(), one(int(k))},
 	}
-	s.apply(o.spec)
+	l.apply(o.spec, s, f.FF/32)
 	return o
 }
 

@@ -57,7 +57,7 @@ func (l *Layer) FFN(x *Value, f GatedFFN) *Value {
 		return l.scratch("ffn", x.width)
 	}
 	for _, p := range l.pairs(x.width, f) {
-		o := l.pair(p.rows, x)
+		o := l.pair(p, x)
 		o.label = p.label
 		o.spec.typed("gate", p.gate.Type).typed("up", p.up.Type).choose("act", string(f.Act))
 		o.binds["gate"], o.binds["up"], o.binds["y"] = at(p.gate.binding), at(p.up.binding), write(y)
@@ -69,17 +69,17 @@ func (l *Layer) FFN(x *Value, f GatedFFN) *Value {
 }
 
 // pair is the first half of a gated FFN for some rows of its two weights, without them.
-func (e *Encoder) pair(rows int, x *Value) *op {
-	units := x.width / 32
+func (e *Encoder) pair(p pairRows, x *Value) *op {
+	rows, units := p.rows, x.width/32
 	if e.many() {
 		x = e.plain(x)
 		t := kernels.MatmulTile(e.limits, 2*rows, units).Pair()
 		return &op{spec: spec("matmul_pair").tiled(t), consts: consts{}, binds: binds{"x": read(x)},
 			grid: []*program.Term{groups(rows, t.BR), perRows(t.BT)}}
 	}
-	s := e.split(rows, units)
+	s := e.split(rows, units, p.gate.Type, p.up.Type)
 	o := &op{spec: spec("pair"), consts: consts{}, binds: binds{}, grid: []*program.Term{groups(rows, s.rows()), perRow()}}
-	s.apply(o.spec)
+	e.apply(o.spec, s, units)
 	return e.input(o, x)
 }
 

@@ -34,7 +34,7 @@ func (e *Encoder) product(m *matrix, band int, x *Value) *op {
 	if e.many() {
 		return e.matmul(m, band, e.plain(x))
 	}
-	o := e.matvec(m, band, x, e.split(rows, x.width/32))
+	o := e.matvec(m, band, x, e.split(rows, x.width/32, m.placed.Bands[band].Type))
 	o.spec.choose("rows", "all")
 	o.grid = append(o.grid, perRow())
 	return o
@@ -63,7 +63,7 @@ func (e *Encoder) matvec(m *matrix, band int, x *Value, s split) *op {
 		binds:  binds{"w": at(m.band(band))},
 		grid:   []*program.Term{groups(int(b.Rows), s.rows())},
 	}
-	s.apply(o.spec)
+	e.apply(o.spec, s, x.width/32)
 	return e.input(o, x)
 }
 
@@ -95,7 +95,7 @@ func (e *Encoder) CappedLogits(x *Value, tensor string, limit float64) {
 		x, rows = e.normedOuts(x), "all"
 	}
 	for i, b := range m.placed.GetBands() {
-		o := e.matvec(m, i, x, e.split(int(b.Rows), x.width/32))
+		o := e.matvec(m, i, x, e.split(int(b.Rows), x.width/32, b.Type))
 		o.spec.choose("rows", rows).choose("out", "put")
 		if limit > 0 {
 			o.spec.choose("out", "cap")

@@ -101,7 +101,6 @@ func (e *Encoder) input(o *op, x *Value) *op {
 		x = e.plain(x)
 	}
 	if x.norm == nil {
-		o.spec.choose("x", "plain")
 		o.binds["x"] = read(x)
 		o.consts["eps"] = 0.0
 		return o

@@ -40,7 +40,7 @@ func (l *Layer) perHead(m *headMatrix, x *Value, xStep int, y *Value, yStep int)
 	for i, b := range m.placed.GetBands() {
 		first, behind := int(b.Row0)/m.rows, (int(b.Row0+b.Rows)+m.rows-1)/m.rows
 		o := &op{consts: consts{}, binds: binds{"x": read(x), "w": at(m.band(i)), "y": write(y)}}
-		l.perHeadForm(o, m, behind-first)
+		l.perHeadForm(o, m, b.Type, behind-first)
 		o.label = m.label
 		o.spec.typed("w", b.Type)
 		maps.Copy(o.consts, consts{"planes": planes(b), "rows": uint32(b.Rows), "units": uint32(m.cols / 32), "row0": uint32(b.Row0), "head_rows": uint32(m.rows),
@@ -50,15 +50,15 @@ func (l *Layer) perHead(m *headMatrix, x *Value, xStep int, y *Value, yStep int)
 }
 
 // perHeadForm picks the kernel for a band that touches heads heads.
-func (l *Layer) perHeadForm(o *op, m *headMatrix, heads int) {
+func (l *Layer) perHeadForm(o *op, m *headMatrix, typ uint32, heads int) {
 	if l.many() {
 		t := kernels.MatmulTile(l.limits, m.rows*heads, m.cols/32)
 		o.spec = spec("matmul_heads").tiled(t)
 		o.grid = []*program.Term{groups(m.rows, t.BR), perRows(t.BT), one(heads)}
 		return
 	}
-	s := l.split(m.rows, m.cols/32)
+	s := l.split(m.rows, m.cols/32, typ)
 	o.spec = spec("matvec_heads")
-	s.apply(o.spec)
+	l.apply(o.spec, s, m.cols/32)
 	o.grid = []*program.Term{groups(m.rows, s.rows()), one(heads), perRow()}
 }

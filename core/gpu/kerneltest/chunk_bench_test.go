@@ -99,7 +99,7 @@ func tileName(i int, x kernels.Tile) string {
 func BenchmarkMatvecs(b *testing.B) {
 	d := gputest.Open(b)
 	r := rand.New(rand.NewPCG(1, 1))
-	x := split{128, 32, 2}
+	x := split{128, 32, 2, 3}
 	if d.Limits().CPU {
 		x = splits[0]
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // fewSplits stands for splits where a kernel shares matvec's code: the ends of each range.
-var fewSplits = []split{splits[0], {64, 64, 2}, {128, 8, 4}}
+var fewSplits = []split{splits[0], {64, 64, 1, 2}, {128, 32, 2, 2}, {128, 8, 4, 1}}
 
 // A product of two sums, each with sumBound's error, and exp or tanh of one of them. quiet makes each sum about
 // sqrt(32/units)/4.
@@ -25,14 +25,14 @@ func choice(i int, of ...string) string { return of[i] }
 func TestPair(t *testing.T) {
 	r := random(t)
 	types := kerneltest.Types()
-	axes := []int{len(types), len(fewSplits), 2, 2}
+	axes := []int{len(types), len(fewSplits), len(ways), 2}
 	for i, row := range also(r, 3, pairs(axes...), axes...) {
 		gate, up, s := types[row[0]], types[row[0]], fewSplits[row[1]]
 		if i%4 == 3 {
 			up = types[i%len(types)] // a file's tensors may differ in type
 		}
-		c := build(t, kernels.Spec{Name: "pair", Types: map[string]ggml.Type{"gate": gate, "up": up}, Params: s.params(),
-			Choices: map[string]string{"x": choice(row[2], "plain", "norm"), "act": choice(row[3], "silu", "gelu")}})
+		c := build(t, kernels.Spec{Name: "pair", Types: map[string]ggml.Type{"gate": gate, "up": up}, Params: s.pairParams(),
+			Choices: map[string]string{"x": ways[row[2]], "act": choice(row[3], "silu", "gelu")}})
 		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
 			for j := range 2 {
 				check(t, "pair", pairCase(r, c, s, 2*i+j))
@@ -87,14 +87,14 @@ func quiet(c kerneltest.Case, units int) {
 func TestExpertPair(t *testing.T) {
 	r := random(t)
 	types := kerneltest.Types()
-	axes := []int{len(types), len(fewSplits), 2, 2}
+	axes := []int{len(types), len(fewSplits), len(ways), 2}
 	for i, row := range also(r, 3, pairs(axes...), axes...) {
 		gate, up, s := types[row[0]], types[row[0]], fewSplits[row[1]]
 		if i%8 == 7 {
 			up = types[i%len(types)] // a record's parts may differ in type
 		}
-		c := build(t, kernels.Spec{Name: "expert_pair", Types: map[string]ggml.Type{"gate": gate, "up": up}, Params: s.params(),
-			Choices: map[string]string{"x": choice(row[2], "plain", "norm"), "act": choice(row[3], "silu", "gelu")}})
+		c := build(t, kernels.Spec{Name: "expert_pair", Types: map[string]ggml.Type{"gate": gate, "up": up}, Params: s.pairParams(),
+			Choices: map[string]string{"x": ways[row[2]], "act": choice(row[3], "silu", "gelu")}})
 		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
 			for j := range 2 {
 				check(t, "expert_pair", expertPairCase(r, c, s, 2*i+j))
@@ -163,10 +163,11 @@ func TestExpertDown(t *testing.T) {
 func TestExpertMatvec(t *testing.T) {
 	r := random(t)
 	types := kerneltest.Types()
-	axes := []int{len(types), len(fewSplits)}
+	axes := []int{len(types), len(fewSplits), 2}
 	for i, row := range pairs(axes...) {
 		typ, s := types[row[0]], fewSplits[row[1]]
-		c := build(t, kernels.Spec{Name: "expert_matvec", Types: map[string]ggml.Type{"down": typ}, Params: s.params()})
+		c := build(t, kernels.Spec{Name: "expert_matvec", Types: map[string]ggml.Type{"down": typ}, Params: s.params(),
+			Choices: map[string]string{"x": choice(row[2], "plain", "staged")}})
 		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) { check(t, "expert_matvec", expertMatvecCase(r, c, s, i)) })
 	}
 }
@@ -175,6 +176,8 @@ func TestExpertMatvec(t *testing.T) {
 func expertMatvecCase(r *rand.Rand, c kerneltest.Case, s split, i int) kerneltest.Case {
 	c = expertDownCase(r, c, s, i)
 	rows, topK := int(c.Constants["rows"].(uint32)), int(c.Constants["top_k"].(uint32))
+	c.Memory["x"] = c.Memory["act"]
+	delete(c.Memory, "act")
 	delete(c.Memory, "pw")
 	c.Memory["y"] = kerneltest.Output(program.Elem_F32, int(c.Grid[1])*topK*rows)
 	c.Grid[2] = uint32(topK)

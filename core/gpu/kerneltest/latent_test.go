@@ -51,7 +51,8 @@ func TestMatvecHeads(t *testing.T) {
 		if row[1] > 2 && row[0] > 3 {
 			continue // the split and the type do not know of each other
 		}
-		c := build(t, kernels.Spec{Name: "matvec_heads", Types: map[string]ggml.Type{"w": typ}, Params: s.params()})
+		c := build(t, kernels.Spec{Name: "matvec_heads", Types: map[string]ggml.Type{"w": typ}, Params: s.params(),
+			Choices: map[string]string{"x": choice(i%2, "plain", "staged")}})
 		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
 			for j := range 2 {
 				x := headsShape(r, s.w/s.l*s.r, typ)
@@ -134,7 +135,7 @@ func countedLatent(t *testing.T, r *rand.Rand) []kerneltest.Case {
 	for _, s := range splits[:2] {
 		x := headShape{heads: 2, headRows: 2 * s.w / s.l * s.r, units: 5, tokens: 1}
 		x.rows = x.heads * x.headRows
-		c := perHeadCase(r, build(t, kernels.Spec{Name: "matvec_heads", Types: map[string]ggml.Type{"w": ggml.Q4_0}, Params: s.params()}), x)
+		c := perHeadCase(r, build(t, kernels.Spec{Name: "matvec_heads", Types: map[string]ggml.Type{"w": ggml.Q4_0}, Params: s.params(), Choices: map[string]string{"x": "staged"}}), x)
 		c.Grid = [3]uint32{s.groups(x.headRows), x.touched(), 1}
 		out = append(out, c)
 	}

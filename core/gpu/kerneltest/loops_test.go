@@ -60,12 +60,12 @@ func countedCases(t *testing.T, r *rand.Rand) []kerneltest.Case {
 	for i := range 2 {
 		s := pick(r, fewSplits...)
 		full := 3 + 5*r.IntN(4) // the shape whose last workgroup is full
-		x := pick(r, "plain", "norm")
+		x := pick(r, ways...)
 		out = append(out,
 			matvecCase(r, mk("matvec", s.params(), "rows", "all", "x", x, "out", "put"), s, full),
-			pairCase(r, mk("pair", s.params(), "x", x, "act", "silu"), s, full),
-			expertPairCase(r, mk("expert_pair", s.params(), "x", x, "act", "gelu"), s, full),
-			expertMatvecCase(r, mk("expert_matvec", s.params()), s, full),
+			pairCase(r, mk("pair", s.pairParams(), "x", x, "act", "silu"), s, full),
+			expertPairCase(r, mk("expert_pair", s.pairParams(), "x", x, "act", "gelu"), s, full),
+			expertMatvecCase(r, mk("expert_matvec", s.params(), "x", []string{"plain", "staged"}[i]), s, full),
 			expertDownCase(r, mk("expert_down", s.params(), "out", "add"), s, full))
 		hd, g, w := pick[uint32](r, 16, 64, 80), pick[uint32](r, 1, 3, 8), pick(r, widths...)
 		out = append(out,

@@ -13,16 +13,26 @@ import (
 )
 
 // split is a work split of lib/lanes.wgsl.
-type split struct{ w, l, r int }
+type split struct{ w, l, r, k int }
 
 // splits are all that sdk/layer picks: the software device's first.
-var splits = []split{{8, 1, 4},
-	{128, 32, 2}, {128, 16, 2}, {128, 8, 2}, {64, 64, 2}, {64, 32, 2}, {64, 16, 2}, {64, 8, 2},
-	{128, 8, 4}, {128, 32, 4}, {128, 16, 4}}
+var splits = []split{{8, 1, 4, 1},
+	{128, 32, 2, 1}, {128, 32, 2, 2}, {128, 32, 2, 3}, {128, 32, 2, 4}, {128, 32, 1, 3}, {128, 16, 2, 2}, {128, 8, 2, 1}, {128, 8, 2, 3},
+	{64, 64, 1, 2}, {64, 32, 1, 1}, {64, 16, 1, 1}, {64, 8, 1, 1}, {128, 8, 4, 1}, {128, 8, 4, 2}, {128, 16, 4, 1}}
 
 func (s split) params() map[string]uint32 {
-	return map[string]uint32{"W": uint32(s.w), "L": uint32(s.l), "R": uint32(s.r), "RW": uint32(s.r * s.w)}
+	return map[string]uint32{"W": uint32(s.w), "L": uint32(s.l), "R": uint32(s.r), "K": uint32(s.k), "RW": uint32(s.r * s.w)}
 }
+
+// pairParams is params for two matrices.
+func (s split) pairParams() map[string]uint32 {
+	p := s.params()
+	p["RW"] *= 2
+	return p
+}
+
+// ways are the choices x.
+var ways = []string{"plain", "norm", "staged"}
 
 // groups is how many workgroups compute rows rows.
 func (s split) groups(rows int) uint32 {
@@ -66,11 +76,11 @@ func input(r *rand.Rand, c kerneltest.Case, x string, rows, units int) {
 func TestMatvec(t *testing.T) {
 	r := random(t)
 	types := kerneltest.Types()
-	axes := []int{len(types), len(splits), 2, 2, 3}
+	axes := []int{len(types), len(splits), 2, len(ways), 3}
 	for i, row := range also(r, 4, pairs(axes...), axes...) {
 		typ, s := types[row[0]], splits[row[1]]
 		c := build(t, kernels.Spec{Name: "matvec", Types: map[string]ggml.Type{"w": typ}, Params: s.params(), Choices: map[string]string{
-			"rows": []string{"all", "outs"}[row[2]], "x": []string{"plain", "norm"}[row[3]], "out": []string{"put", "add", "cap"}[row[4]]}})
+			"rows": []string{"all", "outs"}[row[2]], "x": ways[row[3]], "out": []string{"put", "add", "cap"}[row[4]]}})
 		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
 			for j := range 2 {
 				m := matvecCase(r, c, s, 2*i+j)

@@ -4,14 +4,25 @@
 // Plane 1: int8 sc a unit.
 // Plane 2: f16 d a superblock of eight units.
 
-// The f16 at index i of the plane that starts at base.
-fn T_half(base: u32, i: u32) -> f32 {
-  return unpack2x16float(T[base + (i >> 3u)][(i >> 1u) & 3u] >> ((i & 1u) << 4u)).x;
+struct T_raw { q: vec4<u32>, sc: u32, d: u32 }
+
+// The word at index i of the plane that starts at base.
+fn T_word(base: u32, i: u32) -> u32 {
+  return T[base + (i >> 2u)][i & 3u];
 }
 
-// The byte at index i of the plane that starts at base, in the low bits.
-fn T_u8(base: u32, i: u32) -> u32 {
-  return T[base + (i >> 4u)][(i >> 2u) & 3u] >> ((i & 3u) << 3u);
+fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
+  return T_raw(T[p.x + g], T_word(p.y, g >> 2u), T_word(p.z, g >> 4u));
+}
+
+// The f16 at index i of a plane, in its word w.
+fn T_half(w: u32, i: u32) -> f32 {
+  return unpack2x16float(w >> ((i & 1u) << 4u)).x;
+}
+
+// The byte at index i of a plane, in the low bits, of its word w.
+fn T_u8(w: u32, i: u32) -> u32 {
+  return w >> ((i & 3u) << 3u);
 }
 
 // The level of each of four quants: levels + 128 lie as bytes in four words,
@@ -34,13 +45,14 @@ fn T_high(w: u32) -> vec4<f32> {
 }
 
 // The unit's scale d * sc, exact in f32.
-fn T_scale(p: vec4<u32>, g: u32) -> f32 {
-  return T_half(p.z, g >> 3u) * f32(bitcast<i32>(T_u8(p.y, g) << 24u) >> 24u);
+fn T_scale(w: T_raw, g: u32) -> f32 {
+  return T_half(w.d, g >> 3u) * f32(bitcast<i32>(T_u8(w.sc, g) << 24u) >> 24u);
 }
 
 fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
-  let q = T[p.x + g];
-  let d = T_scale(p, g);
+  let w = T_fetch(p, g);
+  let q = w.q;
+  let d = T_scale(w, g);
   return array<vec4<f32>, 8>(
     d * T_low(q.x),
     d * T_low(q.y),
@@ -52,8 +64,8 @@ fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
     d * T_high(q.w));
 }
 
-fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32 {
-  let q = T[p.x + g];
+fn T_dot(w: T_raw, g: u32, x: array<vec4<f32>, 8>) -> f32 {
+  let q = w.q;
   var s = T_low(q.x) * x[0];
   s = fma(T_low(q.y), x[1], s);
   s = fma(T_low(q.z), x[2], s);
@@ -62,5 +74,5 @@ fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32 {
   s = fma(T_high(q.y), x[5], s);
   s = fma(T_high(q.z), x[6], s);
   s = fma(T_high(q.w), x[7], s);
-  return T_scale(p, g) * ((s.x + s.y) + (s.z + s.w));
+  return T_scale(w, g) * ((s.x + s.y) + (s.z + s.w));
 }

@@ -4,9 +4,20 @@
 // Plane 1: u8 e a unit.
 // A GPU that flushes denormal f32 reads the scales of e = 0 and 1 as zero.
 
-// The byte at index i of the plane that starts at base, in the low bits.
-fn T_u8(base: u32, i: u32) -> u32 {
-  return T[base + (i >> 4u)][(i >> 2u) & 3u] >> ((i & 3u) << 3u);
+struct T_raw { q: vec4<u32>, e: u32 }
+
+// The word at index i of the plane that starts at base.
+fn T_word(base: u32, i: u32) -> u32 {
+  return T[base + (i >> 2u)][i & 3u];
+}
+
+fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
+  return T_raw(T[p.x + g], T_word(p.y, g >> 2u));
+}
+
+// The byte at index i of a plane, in the low bits, of its word w.
+fn T_u8(w: u32, i: u32) -> u32 {
+  return w >> ((i & 3u) << 3u);
 }
 
 // Twice the E2M1 value of each of four quants: the eight magnitudes are the
@@ -26,14 +37,15 @@ fn T_high(w: u32) -> vec4<f32> {
   return T_level((vec4<u32>(w) >> vec4<u32>(4u, 12u, 20u, 28u)) & vec4<u32>(15u));
 }
 
-fn T_scale(p: vec4<u32>, g: u32) -> f32 {
-  let e = T_u8(p.y, g) & 0xffu;
+fn T_scale(w: T_raw, g: u32) -> f32 {
+  let e = T_u8(w.e, g) & 0xffu;
   return bitcast<f32>(select((e - 1u) << 23u, 0x00200000u << e, e < 2u));
 }
 
 fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
-  let q = T[p.x + g];
-  let d = T_scale(p, g);
+  let w = T_fetch(p, g);
+  let q = w.q;
+  let d = T_scale(w, g);
   return array<vec4<f32>, 8>(
     d * T_low(q.x),
     d * T_low(q.y),
@@ -45,8 +57,8 @@ fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
     d * T_high(q.w));
 }
 
-fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32 {
-  let q = T[p.x + g];
+fn T_dot(w: T_raw, g: u32, x: array<vec4<f32>, 8>) -> f32 {
+  let q = w.q;
   var s = T_low(q.x) * x[0];
   s = fma(T_low(q.y), x[1], s);
   s = fma(T_low(q.z), x[2], s);
@@ -55,5 +67,5 @@ fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32 {
   s = fma(T_high(q.y), x[5], s);
   s = fma(T_high(q.z), x[6], s);
   s = fma(T_high(q.w), x[7], s);
-  return T_scale(p, g) * ((s.x + s.y) + (s.z + s.w));
+  return T_scale(w, g) * ((s.x + s.y) + (s.z + s.w));
 }

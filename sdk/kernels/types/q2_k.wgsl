@@ -4,20 +4,23 @@
 //          nibble and m in the high one.
 // Plane 2: f16 d, f16 dmin a superblock of eight units.
 
-// The two f16 at index i of the plane that starts at base.
-fn T_halves(base: u32, i: u32) -> vec2<f32> {
-  return unpack2x16float(T[base + (i >> 2u)][i & 3u]);
+struct T_raw { h: vec2<u32>, sc: u32, dm: u32 }
+
+// The word at index i of the plane that starts at base.
+fn T_word(base: u32, i: u32) -> u32 {
+  return T[base + (i >> 2u)][i & 3u];
 }
 
-// The 16 bits at index i of the plane that starts at base, in the low half.
-fn T_u16(base: u32, i: u32) -> u32 {
-  return T[base + (i >> 3u)][(i >> 1u) & 3u] >> ((i & 1u) << 4u);
+fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
+  return T_raw(
+    vec2<u32>(T_word(p.x, 2u * g), T_word(p.x, 2u * g + 1u)),
+    T_word(p.y, g >> 1u),
+    T_word(p.z, g >> 3u));
 }
 
-// The two words at index i of the plane that starts at base.
-fn T_u64(base: u32, i: u32) -> vec2<u32> {
-  let v = T[base + (i >> 1u)];
-  return select(v.xy, v.zw, vec2<bool>((i & 1u) == 1u));
+// The 16 bits at index i of a plane, in the low half, of their word w.
+fn T_u16(w: u32, i: u32) -> u32 {
+  return w >> ((i & 1u) << 4u);
 }
 
 fn T_sum(v: vec4<f32>) -> f32 {
@@ -33,8 +36,8 @@ fn T_bytes(w: u32) -> vec4<f32> {
 }
 
 // The 32 quants of unit g.
-fn T_quants(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
-  let h = T_u64(p.x, g);
+fn T_quants(w: T_raw) -> array<vec4<f32>, 8> {
+  let h = w.h;
   return array<vec4<f32>, 8>(
     T_bytes(h.x & 0x03030303u),
     T_bytes(h.y & 0x03030303u),
@@ -47,15 +50,16 @@ fn T_quants(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
 }
 
 // d * sc of both halves, then dmin * m of both: all exact in f32.
-fn T_scale(p: vec4<u32>, g: u32) -> vec4<f32> {
-  let w = T_u16(p.y, g);
-  let dm = T_halves(p.z, g >> 3u);
-  return dm.xxyy * vec4<f32>((vec4<u32>(w) >> vec4<u32>(0u, 8u, 4u, 12u)) & vec4<u32>(15u));
+fn T_scale(w: T_raw, g: u32) -> vec4<f32> {
+  let s = T_u16(w.sc, g);
+  let dm = unpack2x16float(w.dm);
+  return dm.xxyy * vec4<f32>((vec4<u32>(s) >> vec4<u32>(0u, 8u, 4u, 12u)) & vec4<u32>(15u));
 }
 
 fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
-  let q = T_quants(p, g);
-  let s = T_scale(p, g);
+  let w = T_fetch(p, g);
+  let q = T_quants(w);
+  let s = T_scale(w, g);
   let m = vec4<f32>(s.z);
   let n = vec4<f32>(s.w);
   return array<vec4<f32>, 8>(
@@ -69,9 +73,9 @@ fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
     s.y * q[7] - n);
 }
 
-fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32 {
-  let q = T_quants(p, g);
-  let dm = T_scale(p, g);
+fn T_dot(w: T_raw, g: u32, x: array<vec4<f32>, 8>) -> f32 {
+  let q = T_quants(w);
+  let dm = T_scale(w, g);
   var a = q[0] * x[0];
   a = fma(q[1], x[1], a);
   a = fma(q[2], x[2], a);

@@ -3,9 +3,20 @@
 //          nibble and value j + 16 in its high one.
 // Plane 1: f16 d a unit.
 
-// The f16 at index i of the plane that starts at base.
-fn T_half(base: u32, i: u32) -> f32 {
-  return unpack2x16float(T[base + (i >> 3u)][(i >> 1u) & 3u] >> ((i & 1u) << 4u)).x;
+struct T_raw { q: vec4<u32>, d: u32 }
+
+// The word at index i of the plane that starts at base.
+fn T_word(base: u32, i: u32) -> u32 {
+  return T[base + (i >> 2u)][i & 3u];
+}
+
+fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
+  return T_raw(T[p.x + g], T_word(p.y, g >> 1u));
+}
+
+// The f16 at index i of a plane, in its word w.
+fn T_half(w: u32, i: u32) -> f32 {
+  return unpack2x16float(w >> ((i & 1u) << 4u)).x;
 }
 
 // The low nibbles of w's four bytes, less 8: in an f16's mantissa below 0x6400
@@ -24,8 +35,9 @@ fn T_high(w: u32) -> vec4<f32> {
 }
 
 fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
-  let q = T[p.x + g];
-  let d = T_half(p.y, g);
+  let w = T_fetch(p, g);
+  let q = w.q;
+  let d = T_half(w.d, g);
   return array<vec4<f32>, 8>(
     d * T_low(q.x),
     d * T_low(q.y),
@@ -37,8 +49,8 @@ fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
     d * T_high(q.w));
 }
 
-fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32 {
-  let q = T[p.x + g];
+fn T_dot(w: T_raw, g: u32, x: array<vec4<f32>, 8>) -> f32 {
+  let q = w.q;
   var s = T_low(q.x) * x[0];
   s = fma(T_low(q.y), x[1], s);
   s = fma(T_low(q.z), x[2], s);
@@ -47,5 +59,5 @@ fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32 {
   s = fma(T_high(q.y), x[5], s);
   s = fma(T_high(q.z), x[6], s);
   s = fma(T_high(q.w), x[7], s);
-  return T_half(p.y, g) * ((s.x + s.y) + (s.z + s.w));
+  return T_half(w.d, g) * ((s.x + s.y) + (s.z + s.w));
 }

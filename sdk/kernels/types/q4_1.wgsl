@@ -3,9 +3,15 @@
 //          nibble and value j + 16 in its high one.
 // Plane 1: f16 d, f16 m a unit.
 
-// The two f16 at index i of the plane that starts at base.
-fn T_halves(base: u32, i: u32) -> vec2<f32> {
-  return unpack2x16float(T[base + (i >> 2u)][i & 3u]);
+struct T_raw { q: vec4<u32>, dm: u32 }
+
+// The word at index i of the plane that starts at base.
+fn T_word(base: u32, i: u32) -> u32 {
+  return T[base + (i >> 2u)][i & 3u];
+}
+
+fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
+  return T_raw(T[p.x + g], T_word(p.y, g));
 }
 
 fn T_sum(v: vec4<f32>) -> f32 {
@@ -28,8 +34,9 @@ fn T_high(w: u32) -> vec4<f32> {
 }
 
 fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
-  let q = T[p.x + g];
-  let dm = T_halves(p.y, g);
+  let w = T_fetch(p, g);
+  let q = w.q;
+  let dm = unpack2x16float(w.dm);
   let m = vec4<f32>(dm.y);
   return array<vec4<f32>, 8>(
     dm.x * T_low(q.x) + m,
@@ -42,9 +49,9 @@ fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
     dm.x * T_high(q.w) + m);
 }
 
-fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32 {
-  let q = T[p.x + g];
-  let dm = T_halves(p.y, g);
+fn T_dot(w: T_raw, g: u32, x: array<vec4<f32>, 8>) -> f32 {
+  let q = w.q;
+  let dm = unpack2x16float(w.dm);
   var s = T_low(q.x) * x[0];
   s = fma(T_low(q.y), x[1], s);
   s = fma(T_low(q.z), x[2], s);

@@ -4,14 +4,20 @@
 // Plane 1: u8 sc, u8 m a unit (6 bits each).
 // Plane 2: f16 d, f16 dmin a superblock of eight units.
 
-// The two f16 at index i of the plane that starts at base.
-fn T_halves(base: u32, i: u32) -> vec2<f32> {
-  return unpack2x16float(T[base + (i >> 2u)][i & 3u]);
+struct T_raw { q: vec4<u32>, sc: u32, dm: u32 }
+
+// The word at index i of the plane that starts at base.
+fn T_word(base: u32, i: u32) -> u32 {
+  return T[base + (i >> 2u)][i & 3u];
 }
 
-// The 16 bits at index i of the plane that starts at base, in the low half.
-fn T_u16(base: u32, i: u32) -> u32 {
-  return T[base + (i >> 3u)][(i >> 1u) & 3u] >> ((i & 1u) << 4u);
+fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
+  return T_raw(T[p.x + g], T_word(p.y, g >> 1u), T_word(p.z, g >> 3u));
+}
+
+// The 16 bits at index i of a plane, in the low half, of their word w.
+fn T_u16(w: u32, i: u32) -> u32 {
+  return w >> ((i & 1u) << 4u);
 }
 
 fn T_sum(v: vec4<f32>) -> f32 {
@@ -34,14 +40,15 @@ fn T_high(w: u32) -> vec4<f32> {
 }
 
 // The unit's scale d * sc and minimum dmin * m, both exact in f32.
-fn T_scale(p: vec4<u32>, g: u32) -> vec2<f32> {
-  let w = T_u16(p.y, g);
-  return T_halves(p.z, g >> 3u) * vec2<f32>(vec2<u32>(w & 0xffu, (w >> 8u) & 0xffu));
+fn T_scale(w: T_raw, g: u32) -> vec2<f32> {
+  let s = T_u16(w.sc, g);
+  return unpack2x16float(w.dm) * vec2<f32>(vec2<u32>(s & 0xffu, (s >> 8u) & 0xffu));
 }
 
 fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
-  let q = T[p.x + g];
-  let s = T_scale(p, g);
+  let w = T_fetch(p, g);
+  let q = w.q;
+  let s = T_scale(w, g);
   let m = vec4<f32>(s.y);
   return array<vec4<f32>, 8>(
     s.x * T_low(q.x) - m,
@@ -54,9 +61,9 @@ fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
     s.x * T_high(q.w) - m);
 }
 
-fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32 {
-  let q = T[p.x + g];
-  let dm = T_scale(p, g);
+fn T_dot(w: T_raw, g: u32, x: array<vec4<f32>, 8>) -> f32 {
+  let q = w.q;
+  let dm = T_scale(w, g);
   var s = T_low(q.x) * x[0];
   s = fma(T_low(q.y), x[1], s);
   s = fma(T_low(q.z), x[2], s);

@@ -4,14 +4,20 @@
 // Plane 1: fifth bits, one word a unit: value j is bit j/4 of byte j%4.
 // Plane 2: f16 d a unit.
 
-// The f16 at index i of the plane that starts at base.
-fn T_half(base: u32, i: u32) -> f32 {
-  return unpack2x16float(T[base + (i >> 3u)][(i >> 1u) & 3u] >> ((i & 1u) << 4u)).x;
-}
+struct T_raw { q: vec4<u32>, h: u32, d: u32 }
 
 // The word at index i of the plane that starts at base.
-fn T_u32(base: u32, i: u32) -> u32 {
+fn T_word(base: u32, i: u32) -> u32 {
   return T[base + (i >> 2u)][i & 3u];
+}
+
+fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
+  return T_raw(T[p.x + g], T_word(p.y, g), T_word(p.z, g >> 1u));
+}
+
+// The f16 at index i of a plane, in its word w.
+fn T_half(w: u32, i: u32) -> f32 {
+  return unpack2x16float(w >> ((i & 1u) << 4u)).x;
 }
 
 // The four bytes of w, less 16: in an f16's mantissa below 0x6400 they read
@@ -23,9 +29,9 @@ fn T_bytes(w: u32) -> vec4<f32> {
 }
 
 // The 32 quants, less 16, of unit g.
-fn T_quants(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
-  let q = T[p.x + g];
-  let h = T_u32(p.y, g);
+fn T_quants(w: T_raw) -> array<vec4<f32>, 8> {
+  let q = w.q;
+  let h = w.h;
   return array<vec4<f32>, 8>(
     T_bytes((q.x & 0x0f0f0f0fu) | ((h << 4u) & 0x10101010u)),
     T_bytes((q.y & 0x0f0f0f0fu) | ((h << 3u) & 0x10101010u)),
@@ -38,8 +44,9 @@ fn T_quants(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
 }
 
 fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
-  let q = T_quants(p, g);
-  let d = T_half(p.z, g);
+  let w = T_fetch(p, g);
+  let q = T_quants(w);
+  let d = T_half(w.d, g);
   return array<vec4<f32>, 8>(
     d * q[0],
     d * q[1],
@@ -51,8 +58,8 @@ fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
     d * q[7]);
 }
 
-fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32 {
-  let q = T_quants(p, g);
+fn T_dot(w: T_raw, g: u32, x: array<vec4<f32>, 8>) -> f32 {
+  let q = T_quants(w);
   var s = q[0] * x[0];
   s = fma(q[1], x[1], s);
   s = fma(q[2], x[2], s);
@@ -61,5 +68,5 @@ fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32 {
   s = fma(q[5], x[5], s);
   s = fma(q[6], x[6], s);
   s = fma(q[7], x[7], s);
-  return T_half(p.z, g) * ((s.x + s.y) + (s.z + s.w));
+  return T_half(w.d, g) * ((s.x + s.y) + (s.z + s.w));
 }

@@ -4,14 +4,15 @@
 // Plane 1: fifth bits, one word a unit: value j is bit j/4 of byte j%4.
 // Plane 2: f16 d, f16 m a unit.
 
-// The two f16 at index i of the plane that starts at base.
-fn T_halves(base: u32, i: u32) -> vec2<f32> {
-  return unpack2x16float(T[base + (i >> 2u)][i & 3u]);
-}
+struct T_raw { q: vec4<u32>, h: u32, dm: u32 }
 
 // The word at index i of the plane that starts at base.
-fn T_u32(base: u32, i: u32) -> u32 {
+fn T_word(base: u32, i: u32) -> u32 {
   return T[base + (i >> 2u)][i & 3u];
+}
+
+fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
+  return T_raw(T[p.x + g], T_word(p.y, g), T_word(p.z, g));
 }
 
 fn T_sum(v: vec4<f32>) -> f32 {
@@ -27,9 +28,9 @@ fn T_bytes(w: u32) -> vec4<f32> {
 }
 
 // The 32 quants of unit g.
-fn T_quants(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
-  let q = T[p.x + g];
-  let h = T_u32(p.y, g);
+fn T_quants(w: T_raw) -> array<vec4<f32>, 8> {
+  let q = w.q;
+  let h = w.h;
   return array<vec4<f32>, 8>(
     T_bytes((q.x & 0x0f0f0f0fu) | ((h << 4u) & 0x10101010u)),
     T_bytes((q.y & 0x0f0f0f0fu) | ((h << 3u) & 0x10101010u)),
@@ -42,8 +43,9 @@ fn T_quants(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
 }
 
 fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
-  let q = T_quants(p, g);
-  let dm = T_halves(p.z, g);
+  let w = T_fetch(p, g);
+  let q = T_quants(w);
+  let dm = unpack2x16float(w.dm);
   let m = vec4<f32>(dm.y);
   return array<vec4<f32>, 8>(
     dm.x * q[0] + m,
@@ -56,9 +58,9 @@ fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
     dm.x * q[7] + m);
 }
 
-fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32 {
-  let q = T_quants(p, g);
-  let dm = T_halves(p.z, g);
+fn T_dot(w: T_raw, g: u32, x: array<vec4<f32>, 8>) -> f32 {
+  let q = T_quants(w);
+  let dm = unpack2x16float(w.dm);
   var s = q[0] * x[0];
   s = fma(q[1], x[1], s);
   s = fma(q[2], x[2], s);

@@ -5,19 +5,20 @@
 // Plane 2: u8 sc, u8 m a unit (6 bits each).
 // Plane 3: f16 d, f16 dmin a superblock of eight units.
 
-// The two f16 at index i of the plane that starts at base.
-fn T_halves(base: u32, i: u32) -> vec2<f32> {
-  return unpack2x16float(T[base + (i >> 2u)][i & 3u]);
-}
-
-// The 16 bits at index i of the plane that starts at base, in the low half.
-fn T_u16(base: u32, i: u32) -> u32 {
-  return T[base + (i >> 3u)][(i >> 1u) & 3u] >> ((i & 1u) << 4u);
-}
+struct T_raw { q: vec4<u32>, h: u32, sc: u32, dm: u32 }
 
 // The word at index i of the plane that starts at base.
-fn T_u32(base: u32, i: u32) -> u32 {
+fn T_word(base: u32, i: u32) -> u32 {
   return T[base + (i >> 2u)][i & 3u];
+}
+
+fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
+  return T_raw(T[p.x + g], T_word(p.y, g), T_word(p.z, g >> 1u), T_word(p.w, g >> 3u));
+}
+
+// The 16 bits at index i of a plane, in the low half, of their word w.
+fn T_u16(w: u32, i: u32) -> u32 {
+  return w >> ((i & 1u) << 4u);
 }
 
 fn T_sum(v: vec4<f32>) -> f32 {
@@ -33,9 +34,9 @@ fn T_bytes(w: u32) -> vec4<f32> {
 }
 
 // The 32 quants of unit g.
-fn T_quants(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
-  let q = T[p.x + g];
-  let h = T_u32(p.y, g);
+fn T_quants(w: T_raw) -> array<vec4<f32>, 8> {
+  let q = w.q;
+  let h = w.h;
   return array<vec4<f32>, 8>(
     T_bytes((q.x & 0x0f0f0f0fu) | ((h << 4u) & 0x10101010u)),
     T_bytes((q.y & 0x0f0f0f0fu) | ((h << 3u) & 0x10101010u)),
@@ -48,14 +49,15 @@ fn T_quants(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
 }
 
 // The unit's scale d * sc and minimum dmin * m, both exact in f32.
-fn T_scale(p: vec4<u32>, g: u32) -> vec2<f32> {
-  let w = T_u16(p.z, g);
-  return T_halves(p.w, g >> 3u) * vec2<f32>(vec2<u32>(w & 0xffu, (w >> 8u) & 0xffu));
+fn T_scale(w: T_raw, g: u32) -> vec2<f32> {
+  let s = T_u16(w.sc, g);
+  return unpack2x16float(w.dm) * vec2<f32>(vec2<u32>(s & 0xffu, (s >> 8u) & 0xffu));
 }
 
 fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
-  let q = T_quants(p, g);
-  let s = T_scale(p, g);
+  let w = T_fetch(p, g);
+  let q = T_quants(w);
+  let s = T_scale(w, g);
   let m = vec4<f32>(s.y);
   return array<vec4<f32>, 8>(
     s.x * q[0] - m,
@@ -68,9 +70,9 @@ fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
     s.x * q[7] - m);
 }
 
-fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32 {
-  let q = T_quants(p, g);
-  let dm = T_scale(p, g);
+fn T_dot(w: T_raw, g: u32, x: array<vec4<f32>, 8>) -> f32 {
+  let q = T_quants(w);
+  let dm = T_scale(w, g);
   var s = q[0] * x[0];
   s = fma(q[1], x[1], s);
   s = fma(q[2], x[2], s);

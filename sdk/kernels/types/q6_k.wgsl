@@ -5,20 +5,29 @@
 // Plane 2: int8 sc of values 0 to 15, int8 sc of 16 to 31 a unit.
 // Plane 3: f16 d a superblock of eight units.
 
-// The f16 at index i of the plane that starts at base.
-fn T_half(base: u32, i: u32) -> f32 {
-  return unpack2x16float(T[base + (i >> 3u)][(i >> 1u) & 3u] >> ((i & 1u) << 4u)).x;
+struct T_raw { q: vec4<u32>, h: vec2<u32>, sc: u32, d: u32 }
+
+// The word at index i of the plane that starts at base.
+fn T_word(base: u32, i: u32) -> u32 {
+  return T[base + (i >> 2u)][i & 3u];
 }
 
-// The 16 bits at index i of the plane that starts at base, in the low half.
-fn T_u16(base: u32, i: u32) -> u32 {
-  return T[base + (i >> 3u)][(i >> 1u) & 3u] >> ((i & 1u) << 4u);
+fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
+  return T_raw(
+    T[p.x + g],
+    vec2<u32>(T_word(p.y, 2u * g), T_word(p.y, 2u * g + 1u)),
+    T_word(p.z, g >> 1u),
+    T_word(p.w, g >> 4u));
 }
 
-// The two words at index i of the plane that starts at base.
-fn T_u64(base: u32, i: u32) -> vec2<u32> {
-  let v = T[base + (i >> 1u)];
-  return select(v.xy, v.zw, vec2<bool>((i & 1u) == 1u));
+// The f16 at index i of a plane, in its word w.
+fn T_half(w: u32, i: u32) -> f32 {
+  return unpack2x16float(w >> ((i & 1u) << 4u)).x;
+}
+
+// The 16 bits at index i of a plane, in the low half, of their word w.
+fn T_u16(w: u32, i: u32) -> u32 {
+  return w >> ((i & 1u) << 4u);
 }
 
 fn T_sum(v: vec4<f32>) -> f32 {
@@ -39,9 +48,9 @@ fn T_bytes(w: u32) -> vec4<f32> {
 }
 
 // The 32 quants, less 32, of unit g.
-fn T_quants(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
-  let q = T[p.x + g];
-  let h = T_u64(p.y, g);
+fn T_quants(w: T_raw) -> array<vec4<f32>, 8> {
+  let q = w.q;
+  let h = w.h;
   return array<vec4<f32>, 8>(
     T_bytes((q.x & 0x0f0f0f0fu) | ((h.x << 4u) & 0x30303030u)),
     T_bytes((q.y & 0x0f0f0f0fu) | ((h.y << 4u) & 0x30303030u)),
@@ -54,8 +63,9 @@ fn T_quants(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
 }
 
 fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
-  let q = T_quants(p, g);
-  let s = T_half(p.w, g >> 3u) * T_int8s(T_u16(p.z, g));
+  let w = T_fetch(p, g);
+  let q = T_quants(w);
+  let s = T_half(w.d, g >> 3u) * T_int8s(T_u16(w.sc, g));
   return array<vec4<f32>, 8>(
     s.x * q[0],
     s.x * q[1],
@@ -67,9 +77,9 @@ fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
     s.y * q[7]);
 }
 
-fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32 {
-  let q = T_quants(p, g);
-  let sc = T_int8s(T_u16(p.z, g));
+fn T_dot(w: T_raw, g: u32, x: array<vec4<f32>, 8>) -> f32 {
+  let q = T_quants(w);
+  let sc = T_int8s(T_u16(w.sc, g));
   var a = q[0] * x[0];
   a = fma(q[1], x[1], a);
   a = fma(q[2], x[2], a);
@@ -78,5 +88,5 @@ fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32 {
   b = fma(q[5], x[5], b);
   b = fma(q[6], x[6], b);
   b = fma(q[7], x[7], b);
-  return T_half(p.w, g >> 3u) * (sc.x * T_sum(a) + sc.y * T_sum(b));
+  return T_half(w.d, g >> 3u) * (sc.x * T_sum(a) + sc.y * T_sum(b));
 }

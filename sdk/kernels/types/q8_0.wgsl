@@ -2,9 +2,20 @@
 // Plane 0: two vec4<u32> a unit, byte j is the int8 q of value j.
 // Plane 1: f16 d a unit.
 
-// The f16 at index i of the plane that starts at base.
-fn T_half(base: u32, i: u32) -> f32 {
-  return unpack2x16float(T[base + (i >> 3u)][(i >> 1u) & 3u] >> ((i & 1u) << 4u)).x;
+struct T_raw { a: vec4<u32>, b: vec4<u32>, d: u32 }
+
+// The word at index i of the plane that starts at base.
+fn T_word(base: u32, i: u32) -> u32 {
+  return T[base + (i >> 2u)][i & 3u];
+}
+
+fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
+  return T_raw(T[p.x + 2u * g], T[p.x + 2u * g + 1u], T_word(p.y, g >> 1u));
+}
+
+// The f16 at index i of a plane, in its word w.
+fn T_half(w: u32, i: u32) -> f32 {
+  return unpack2x16float(w >> ((i & 1u) << 4u)).x;
 }
 
 // The four int8 of w: shifting and converting was fastest (-128 included).
@@ -14,30 +25,27 @@ fn T_bytes(w: u32) -> vec4<f32> {
 }
 
 fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
-  let a = T[p.x + 2u * g];
-  let b = T[p.x + 2u * g + 1u];
-  let d = T_half(p.y, g);
+  let w = T_fetch(p, g);
+  let d = T_half(w.d, g);
   return array<vec4<f32>, 8>(
-    d * T_bytes(a.x),
-    d * T_bytes(a.y),
-    d * T_bytes(a.z),
-    d * T_bytes(a.w),
-    d * T_bytes(b.x),
-    d * T_bytes(b.y),
-    d * T_bytes(b.z),
-    d * T_bytes(b.w));
+    d * T_bytes(w.a.x),
+    d * T_bytes(w.a.y),
+    d * T_bytes(w.a.z),
+    d * T_bytes(w.a.w),
+    d * T_bytes(w.b.x),
+    d * T_bytes(w.b.y),
+    d * T_bytes(w.b.z),
+    d * T_bytes(w.b.w));
 }
 
-fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32 {
-  let a = T[p.x + 2u * g];
-  let b = T[p.x + 2u * g + 1u];
-  var s = T_bytes(a.x) * x[0];
-  s = fma(T_bytes(a.y), x[1], s);
-  s = fma(T_bytes(a.z), x[2], s);
-  s = fma(T_bytes(a.w), x[3], s);
-  s = fma(T_bytes(b.x), x[4], s);
-  s = fma(T_bytes(b.y), x[5], s);
-  s = fma(T_bytes(b.z), x[6], s);
-  s = fma(T_bytes(b.w), x[7], s);
-  return T_half(p.y, g) * ((s.x + s.y) + (s.z + s.w));
+fn T_dot(w: T_raw, g: u32, x: array<vec4<f32>, 8>) -> f32 {
+  var s = T_bytes(w.a.x) * x[0];
+  s = fma(T_bytes(w.a.y), x[1], s);
+  s = fma(T_bytes(w.a.z), x[2], s);
+  s = fma(T_bytes(w.a.w), x[3], s);
+  s = fma(T_bytes(w.b.x), x[4], s);
+  s = fma(T_bytes(w.b.y), x[5], s);
+  s = fma(T_bytes(w.b.z), x[6], s);
+  s = fma(T_bytes(w.b.w), x[7], s);
+  return T_half(w.d, g) * ((s.x + s.y) + (s.z + s.w));
 }

@@ -3,13 +3,17 @@
 // is defined, packed and unpacked in sdk/ggml; the kernels that include the
 // snippets lie in sdk/kernels. Start with q4_0.wgsl.
 //
-// A snippet defines two functions, and helpers beside them:
+// A snippet defines a struct and three functions, and helpers beside them:
 //
+//	struct T_raw
 //	fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8>
-//	fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32
+//	fn T_fetch(p: vec4<u32>, g: u32) -> T_raw
+//	fn T_dot(w: T_raw, g: u32, x: array<vec4<f32>, 8>) -> f32
 //
-// T_load is the 32 values of unit g, equal to ggml's own float32 result. T_dot
-// is their dot product with x, in natural order, summed in f32 with the scale
+// T_load is the 32 values of unit g, equal to ggml's own float32 result. T_fetch
+// is the memory that holds them as it is: a kernel fetches many units before it
+// uses one, so that their loads are in flight at once. T_dot is the dot product
+// of a fetched unit g with x, in natural order, summed in f32 with the scale
 // taken out of the sum. p holds the starts of the planes in T, counted in
 // vec4<u32>; unused components are not read.
 //

@@ -43,15 +43,16 @@ func TestEveryFormHasASnippet(t *testing.T) {
 }
 
 const (
-	wantLoad = "fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {"
-	wantDot  = "fn T_dot(p: vec4<u32>, g: u32, x: array<vec4<f32>, 8>) -> f32 {"
+	wantLoad  = "fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {"
+	wantFetch = "fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {"
+	wantDot   = "fn T_dot(w: T_raw, g: u32, x: array<vec4<f32>, 8>) -> f32 {"
 )
 
 func TestSnippets(t *testing.T) {
 	for _, typ := range supported() {
 		t.Run(typ.String(), func(t *testing.T) {
 			src, _ := Source(typ)
-			for _, want := range []string{wantLoad, wantDot} {
+			for _, want := range []string{wantLoad, wantFetch, wantDot} {
 				if strings.Count(src, want) != 1 {
 					t.Errorf("want exactly one %q", want)
 				}
@@ -76,7 +77,7 @@ func TestSnippets(t *testing.T) {
 
 // builtins are the WGSL words that snippets may use: no f16, no loops, nothing
 // that this wgpu lacks.
-var builtins = strings.Fields(`fn const let var return array vec2 vec3 vec4 f32 u32 i32 bool
+var builtins = strings.Fields(`fn struct const let var return array vec2 vec3 vec4 f32 u32 i32 bool
 	bitcast select fma unpack2x16float extractBits`)
 
 var (
@@ -84,7 +85,7 @@ var (
 	// A name, but neither a number's suffix nor a member or swizzle.
 	word     = regexp.MustCompile(`(^|[^\w.])([A-Za-z_]\w*)`)
 	global   = regexp.MustCompile(`(?m)^(?:fn|const|override|alias|struct|var(?:<\w+>)?)\s+(\w+)`)
-	declared = regexp.MustCompile(`(?:\blet\s+|\bvar\s+|[(,]\s*)(\w+)\s*(?::|=)`)
+	declared = regexp.MustCompile(`(?:\blet\s+|\bvar\s+|[({,]\s*)(\w+)\s*(?::|=)`)
 )
 
 // strays lists the names in src that would clash with, or depend on, the
