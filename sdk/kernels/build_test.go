@@ -162,3 +162,21 @@ func ExampleSpec_String() {
 		Types: map[string]ggml.Type{"w": ggml.Q4_0}, Params: map[string]uint32{"W": 64}})
 	// Output: matvec.put.all.norm[w=q4_0 W=64]
 }
+
+func TestRepeat(t *testing.T) {
+	params := map[string]uint32{"R": 2, "K": 2, "N": maxRepeats + 1, "NONE": 0}
+	for _, c := range []struct{ src, want string }{
+		{"a\n  //!each r R: x$r = $ru;\nb", "a\nx0 = 0u;\nx1 = 1u;\nb"},
+		{"//!each k K\n{\n//!each r R: w$k_$r;\n}\n//!end\nb", "{\nw0_0;\nw0_1;\n}\n{\nw1_0;\nw1_1;\n}\nb"},
+		{"a\n//!each r NONE: x$r\nb", "a\nb"},
+	} {
+		if have, err := repeat(c.src, params); err != nil || have != c.want {
+			t.Errorf("%q: have %q and error %v, want %q", c.src, have, err, c.want)
+		}
+	}
+	for src, want := range map[string]string{"//!each r R\nx": "no //!end", "//!each r X: x": "param of 0", "//!each r N: x": "at most"} {
+		if _, err := repeat(src, params); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: have error %v, want %q in it", src, err, want)
+		}
+	}
+}

@@ -110,7 +110,7 @@ func BenchmarkMatvecs(b *testing.B) {
 				c := build(b, kernels.Spec{Name: "matvec", Types: map[string]ggml.Type{"w": typ}, Params: x.params(),
 					Choices: map[string]string{"rows": "all", "x": "plain", "out": "put"}})
 				c = matmulCase(r, c, kernels.Tile{BR: 1, BT: 1}, s[1], s[2], tokens)
-				c.Constants["eps"] = 0.0
+				c.Constants["eps"], c.Constants["cap"] = 0.0, 0.0
 				c.Grid = [3]uint32{x.groups(s[1]), tokens, 1}
 				best(b, tokens*float64(s[1])*float64(s[2])*64, c)
 			})

@@ -12,7 +12,7 @@ import (
 )
 
 // fewSplits stands for splits where a kernel shares matvec's code: the ends of each range.
-var fewSplits = []split{splits[0], {64, 64, 1, 2}, {128, 32, 2, 2}, {128, 8, 4, 1}}
+var fewSplits = []split{splits[0], {64, 64, 1, 2}, {128, 32, 2, 1}, {128, 8, 4, 1}}
 
 // A product of two sums, each with sumBound's error, and exp or tanh of one of them. quiet makes each sum about
 // sqrt(32/units)/4.
