@@ -16,23 +16,23 @@ import (
 	"github.com/sluicehost/sluice/sdk/program"
 )
 
-// decodeShape is a product of one token's decode; picks above 0 tell the routed experts'.
-type decodeShape struct {
+// productShape is a product of one token's decode; picks above 0 tell the routed experts'.
+type productShape struct {
 	kernel           string
 	typ              ggml.Type
 	rows, cols, pick int
-	forms            []decodeForm
+	forms            []productForm
 }
 
-// decodeForm is a kernel's form: its split, and whether x is staged in workgroup memory.
-type decodeForm struct {
+// productForm is a kernel's form: its split, and whether x is staged in workgroup memory.
+type productForm struct {
 	split
 	x string
 }
 
-func forms(x string, of ...split) (out []decodeForm) {
+func forms(x string, of ...split) (out []productForm) {
 	for _, s := range of {
-		out = append(out, decodeForm{s, x})
+		out = append(out, productForm{s, x})
 	}
 	return out
 }
@@ -54,9 +54,9 @@ var (
 	routerForms = slices.Concat(forms("plain", split{64, 64, 2, 1}, split{64, 64, 1, 2}), forms("staged", split{64, 64, 2, 1}, split{64, 64, 1, 1}, split{64, 64, 1, 2}, split{128, 128, 1, 1}))
 )
 
-// decodeShapes are gemma4 26b-a4b's, and then qwen35moe 35b-a3b's.
-func decodeShapes() []decodeShape {
-	out := []decodeShape{
+// productShapes are gemma4 26b-a4b's, and then qwen35moe 35b-a3b's.
+func productShapes() []productShape {
+	out := []productShape{
 		{"matvec", ggml.Q4_0, 8192, 2816, 0, wideForms},
 		{"matvec", ggml.Q4_0, 2816, 4096, 0, wideForms},
 		{"matvec", ggml.Q4_0, 2816, 2112, 0, wideForms},
@@ -71,12 +71,12 @@ func decodeShapes() []decodeShape {
 		{"matvec", ggml.Q6_K, 248320, 2048, 0, fewHead},
 	}
 	for _, t := range []ggml.Type{ggml.Q4_0, ggml.Q8_0, ggml.Q4_K, ggml.Q6_K} {
-		out = append(out, decodeShape{"matvec", t, 8192, 2048, 0, fewWide}, decodeShape{"matvec", t, 2048, 4096, 0, fewWide[1:]},
-			decodeShape{"pair", t, 512, 2048, 0, fewPair}, decodeShape{"expert_pair", t, 512, 2048, 8, fewExpert},
-			decodeShape{"expert_matvec", t, 2048, 512, 8, fewDown})
+		out = append(out, productShape{"matvec", t, 8192, 2048, 0, fewWide}, productShape{"matvec", t, 2048, 4096, 0, fewWide[1:]},
+			productShape{"pair", t, 512, 2048, 0, fewPair}, productShape{"expert_pair", t, 512, 2048, 8, fewExpert},
+			productShape{"expert_matvec", t, 2048, 512, 8, fewDown})
 	}
 	for _, t := range []ggml.Type{ggml.Q5_K, ggml.Q3_K, ggml.MXFP4, ggml.BF16} {
-		out = append(out, decodeShape{"matvec", t, 8192, 2048, 0, fewWide[1:3]})
+		out = append(out, productShape{"matvec", t, 8192, 2048, 0, fewWide[1:3]})
 	}
 	return out
 }
@@ -90,22 +90,22 @@ func BenchmarkDecodeMatvec(b *testing.B) {
 	if d.Limits().CPU {
 		blobBytes = 64 << 20
 	}
-	blob := decodeBlob(b, d, blobBytes)
+	blob := weightBlob(b, d, blobBytes)
 	defer blob.Release()
-	for _, s := range decodeShapes() {
+	for _, s := range productShapes() {
 		if d.Limits().CPU {
 			s.rows, s.forms = min(s.rows, 512), forms("plain", splits[0])
 		}
 		for _, f := range s.forms {
 			b.Run(fmt.Sprintf("%s/%v/%dx%d/%s_%d_%d_%d_%d", s.kernel, s.typ, s.rows, s.cols, f.x, f.w, f.l, f.r, f.k), func(b *testing.B) {
-				benchDecode(b, d, blob, s, f)
+				benchProduct(b, d, blob, s, f)
 			})
 		}
 	}
 }
 
-// decodeBlob is random bytes that all types take for weights.
-func decodeBlob(b *testing.B, d *gpu.Device, bytes uint64) *gpu.Buffer {
+// weightBlob is random bytes that all types take for weights.
+func weightBlob(b *testing.B, d *gpu.Device, bytes uint64) *gpu.Buffer {
 	blob, err := d.NewBuffer(gpu.Scratch, "weights", bytes, gpu.UsageStorage|gpu.UsageCopyDst)
 	if err != nil {
 		b.Fatal(err)
@@ -123,8 +123,8 @@ func decodeBlob(b *testing.B, d *gpu.Device, bytes uint64) *gpu.Buffer {
 	return blob
 }
 
-// decodeCase is a shape's kernel and constants, with the bytes of weights that one dispatch reads.
-func decodeCase(b *testing.B, s decodeShape, f decodeForm) (c kerneltest.Case, weights uint64) {
+// productCase is a shape's kernel and constants, with the bytes of weights that one dispatch reads.
+func productCase(b *testing.B, s productShape, f productForm) (c kerneltest.Case, weights uint64) {
 	spec := kernels.Spec{Name: s.kernel, Types: map[string]ggml.Type{}, Choices: map[string]string{"x": f.x}, Params: f.params()}
 	packing, _ := ggml.Form(s.typ)
 	var planes [2][4]uint32
@@ -169,8 +169,8 @@ func decodeCase(b *testing.B, s decodeShape, f decodeForm) (c kerneltest.Case, w
 	return c, weights
 }
 
-func benchDecode(b *testing.B, d *gpu.Device, blob *gpu.Buffer, s decodeShape, f decodeForm) {
-	c, weights := decodeCase(b, s, f)
+func benchProduct(b *testing.B, d *gpu.Device, blob *gpu.Buffer, s productShape, f productForm) {
+	c, weights := productCase(b, s, f)
 	var bindings []gpu.BindingType
 	var ranges []gpu.Range
 	atWeights := -1
