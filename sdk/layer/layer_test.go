@@ -128,13 +128,13 @@ func TestFusion(t *testing.T) {
 	want(t, "experts of one token", kernelsOf(p, program.Kind_EXPERTS, 1), "expert_pair.silu.norm", "expert_down.add")
 	want(t, "head", kernelsOf(p, program.Kind_HEAD, 1), "matvec.put.outs.norm")
 	p = encode(t, author)
-	want(t, "one token on a GPU", kernelsOf(p, program.Kind_TRUNK, 1), "rmsnorm.put.all", "matvec.add.all.staged", "rmsnorm.put.all", "matvec.put.all.staged", "topk.softmax.plain")
-	want(t, "experts of one token on a GPU", kernelsOf(p, program.Kind_EXPERTS, 1), "expert_pair.silu.staged", "expert_matvec.staged", "moe_sum.add")
-	want(t, "head on a GPU", kernelsOf(p, program.Kind_HEAD, 1), "rmsnorm.put.outs", "matvec.put.all.staged")
+	want(t, "one token on a GPU", kernelsOf(p, program.Kind_TRUNK, 1), "rmsnorm.none.put.all.four", "matvec.add.all.staged", "rmsnorm.none.put.all.four", "matvec.put.all.staged", "topk.softmax.plain")
+	want(t, "experts of one token on a GPU", kernelsOf(p, program.Kind_EXPERTS, 1), "expert_pair.silu.staged", "expert_matvec.staged", "moe_sum.add.four")
+	want(t, "head on a GPU", kernelsOf(p, program.Kind_HEAD, 1), "rmsnorm.none.put.outs.four", "matvec.put.all.staged")
 	want(t, "combine of one token", kernelsOf(p, program.Kind_COMBINE, 1))
-	want(t, "many tokens", kernelsOf(p, program.Kind_TRUNK, 9), "rmsnorm.put.all", "matmul.add.shared", "rmsnorm.put.all", "matmul.put.shared", "topk.softmax.plain")
+	want(t, "many tokens", kernelsOf(p, program.Kind_TRUNK, 9), "rmsnorm.none.put.all.four", "matmul.add.shared", "rmsnorm.none.put.all.four", "matmul.put.shared", "topk.softmax.plain")
 	want(t, "experts of many", kernelsOf(p, program.Kind_EXPERTS, 9), "expert_matmul_pair.silu.shared", "expert_matmul.shared")
-	want(t, "combine of many", kernelsOf(p, program.Kind_COMBINE, 9), "moe_sum.add")
+	want(t, "combine of many", kernelsOf(p, program.Kind_COMBINE, 9), "moe_sum.add.four")
 }
 
 // What was read already, or computed before the residual was, can take none: the sum gets a kernel of its own.
@@ -146,7 +146,7 @@ func TestAddOfReadValue(t *testing.T) {
 		z := l.Linear(y, hidden, "a")
 		finish(e, l.Add(l.Add(x, y), z))
 	})
-	want(t, "one token", kernelsOf(p, program.Kind_TRUNK, 1), "matvec.put.all.staged", "matvec.put.all.staged", "add", "add", "rmsnorm.put.all", "matvec.put.all.staged", "topk.softmax.plain")
+	want(t, "one token", kernelsOf(p, program.Kind_TRUNK, 1), "matvec.put.all.staged", "matvec.put.all.staged", "add", "add", "rmsnorm.none.put.all.four", "matvec.put.all.staged", "topk.softmax.plain")
 }
 
 // A stack of unlike types is one value, written by a dispatch per type.
@@ -181,8 +181,8 @@ func TestDenseLayersAround(t *testing.T) {
 		x = l.Add(x, l.FFN(l.RMSNorm(x, "norm", 1e-5), dense))
 		e.Logits(e.FinalNorm(x, 1e-5, "final"), "embd")
 	})
-	want(t, "combine", kernelsOf(p, program.Kind_COMBINE, 1), "rmsnorm.put.all", "pair.silu.staged", "matvec.add.all.staged")
-	want(t, "head", kernelsOf(p, program.Kind_HEAD, 1), "rmsnorm.put.outs", "matvec.put.all.staged")
+	want(t, "combine", kernelsOf(p, program.Kind_COMBINE, 1), "rmsnorm.none.put.all.four", "pair.silu.staged", "matvec.add.all.staged")
+	want(t, "head", kernelsOf(p, program.Kind_HEAD, 1), "rmsnorm.none.put.outs.four", "matvec.put.all.staged")
 }
 
 // A norm that is added to a residual is made with the sum, and so is a factor on that; elsewhere they have kernels of their own.
@@ -194,8 +194,28 @@ func TestNormsOfResults(t *testing.T) {
 		x = l.Scale(l.Add(x, l.RMSNorm(l.Linear(x, hidden, "a"), "norm", 1e-5)), "factor")
 		finish(e, l.Scale(x, "factor"))
 	})
-	want(t, "one token", kernelsOf(p, program.Kind_TRUNK, 1), "matvec.put.all.staged", "rmsnorm.add.all", "matvec.put.all.staged", "rmsnorm.scaled.all",
-		"scale", "rmsnorm.put.all", "matvec.put.all.staged", "topk.softmax.plain")
+	want(t, "one token", kernelsOf(p, program.Kind_TRUNK, 1), "matvec.put.all.staged", "rmsnorm.none.add.all.four", "matvec.put.all.staged", "rmsnorm.none.scaled.all.four",
+		"scale", "rmsnorm.none.put.all.four", "matvec.put.all.staged", "topk.softmax.plain")
+}
+
+// Norms of one value that nothing comes between are computed at once for one token, three at most.
+func TestNormsOfOneValue(t *testing.T) {
+	p := encode(t, func(e *layer.Encoder) {
+		x := e.Embed("embd", 1)
+		l := e.Layer(0)
+		x = l.Add(x, l.Linear(x, hidden, "a"))
+		read := func(eps float64) *layer.Value { return l.Linear(l.RMSNorm(x, "norm", eps), hidden, "a") }
+		y := l.Add(l.Add(read(1e-5), read(1e-5)), l.Add(read(1e-5), read(1e-5)))
+		finish(e, l.Add(y, read(1e-6)))
+	})
+	want(t, "one token", normsOf(kernelsOf(p, program.Kind_TRUNK, 1)), "rmsnorm.two.put.all.four", "rmsnorm.none.put.all.four", "rmsnorm.none.put.all.four", "rmsnorm.none.put.all.four")
+	for _, k := range normsOf(kernelsOf(p, program.Kind_TRUNK, 9)) {
+		want(t, "many tokens", []string{k}, "rmsnorm.none.put.all.four")
+	}
+}
+
+func normsOf(kernels []string) []string {
+	return slices.DeleteFunc(kernels, func(k string) bool { return !strings.HasPrefix(k, "rmsnorm") })
 }
 
 // A soft cap is the head's own, and nobody else's.
@@ -207,8 +227,8 @@ func TestCappedLogits(t *testing.T) {
 			x = l.Add(x, l.Experts(l.RMSNorm(x, "norm", 1e-5), router, routed))
 			e.CappedLogits(e.FinalNorm(x, 1e-5, "final"), "embd", limit)
 		})
-		want(t, "head", kernelsOf(p, program.Kind_HEAD, 1), "rmsnorm.put.outs", head)
-		want(t, "trunk", kernelsOf(p, program.Kind_TRUNK, 1), "rmsnorm.put.all", "matvec.put.all.staged", "topk.softmax.plain")
+		want(t, "head", kernelsOf(p, program.Kind_HEAD, 1), "rmsnorm.none.put.outs.four", head)
+		want(t, "trunk", kernelsOf(p, program.Kind_TRUNK, 1), "rmsnorm.none.put.all.four", "matvec.put.all.staged", "topk.softmax.plain")
 	}
 }
 

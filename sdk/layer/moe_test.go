@@ -123,7 +123,7 @@ func TestFusedProgram(t *testing.T) {
 	if n := len(plan.Records[0].Parts); n != 2 || records[0].Parts[0].Rows != 192 {
 		t.Errorf("have a record of %d parts, %d rows in the first, want 2 and 192", n, records[0].Parts[0].Rows)
 	}
-	want(t, "one token", kernelsOf(prog, program.Kind_EXPERTS, 1), "expert_pair.silu.staged", "expert_matvec.staged", "moe_sum.put")
+	want(t, "one token", kernelsOf(prog, program.Kind_EXPERTS, 1), "expert_pair.silu.staged", "expert_matvec.staged", "moe_sum.put.four")
 	want(t, "many tokens", kernelsOf(prog, program.Kind_EXPERTS, 9), "expert_matmul_pair.silu.shared", "expert_matmul.shared")
 	for _, k := range prog.Kernels {
 		if strings.HasPrefix(k.Name, "topk") && (k.Params["GROUPS"] != 4 || k.Params["USED"] != 2) {
