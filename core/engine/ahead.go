@@ -6,25 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sluicehost/sluice/core/gpu"
 	"github.com/sluicehost/sluice/core/lookahead"
 	"github.com/sluicehost/sluice/sdk/program"
 )
-
-// flight is the stretches that are submitted and not heard of: while the host reads what one did the GPU works on the other.
-type flight struct {
-	stretches [2]stretch
-	first     int // the older one
-	n         int
-	lists     []*gpu.Prepared // of the stretch at hand
-}
-
-// stretch is a submit of some parts.
-type stretch struct {
-	from, to int           // stages that it resolves
-	back     *gpu.Readback // stop and the log
-	behind   gpu.Commands  // the copy to it
-}
 
 // runToken runs a one-token step with its routing on the GPU: some layers ahead at once, and again from the experts of the
 // layer that lacked one. It computes what run computes.
@@ -41,7 +25,7 @@ func (m *Model) runToken(ctx context.Context, s *Session, step program.StepUnifo
 	if err := t.fill(m, step); err != nil {
 		return err
 	}
-	if err := t.write(m, 0, 0); err != nil {
+	if err := t.write(m); err != nil {
 		return err
 	}
 	if err := m.runStages(ctx, s, step); err != nil {
@@ -50,119 +34,94 @@ func (m *Model) runToken(ctx context.Context, s *Session, step program.StepUnifo
 	return m.readLogits(ctx, step)
 }
 
-// runStages submits all parts of a token, again from the one where a stage lacked an expert, until all stages had theirs.
-func (m *Model) runStages(ctx context.Context, s *Session, step program.StepUniform) (err error) {
-	t := m.token
-	sent, next := 0, 0 // the next part to submit, and the next stage to hear of
-	t.flight.n = 0
-	for next < len(t.stages) {
-		if sent, err = m.sendStretches(s, step, sent, next); err != nil {
-			return err
-		}
-		stop, end, err := m.hear(ctx, s, step, sent)
-		if err != nil {
-			return err
-		}
-		if next = end; stop < 0 {
-			if next < len(t.stages) {
-				m.readAhead()
-			}
-			continue
-		}
-		t.flight.n = 0 // what is behind the stop runs nothing
-		sent, next = stop/partStages, stop+1
-		if err := m.fetchStage(ctx, s, step, stop); err != nil {
-			return err
-		}
-		if err := t.write(m, t.stages[stop].experts, next); err != nil {
-			return err
-		}
-	}
-	if sent == len(t.parts) {
-		return nil
-	}
-	return m.sendStretch(s, step, sent, len(t.parts), next) // the last stage stopped: its experts and the head are left
-}
-
-// sendStretches submits parts from one on, whose stages from next on are not heard of, as far ahead as pays: one stretch, and another
-// where it is likely that the GPU gets to it. It returns the part after them.
-func (m *Model) sendStretches(s *Session, step program.StepUniform, from, next int) (int, error) {
-	t := m.token
-	lead := lookahead.Lead(t.missing, len(t.stages))
-	for from < len(t.parts) && t.flight.n < len(t.flight.stretches) {
-		if t.flight.n > 0 && !lookahead.Passes(t.missing, lead) {
-			break
-		}
-		next = max(next, t.parts[from].first)
-		to := min((next+lead+partStages-1)/partStages, len(t.parts))
-		if err := m.sendStretch(s, step, from, to, next); err != nil {
-			return from, err
-		}
-		from = to
-	}
-	return from, nil
-}
-
-// sendStretch submits the parts from one up to another, of which the stages from next on are resolved.
-func (m *Model) sendStretch(s *Session, step program.StepUniform, from, to, next int) error {
+// runStages submits a token's stretches, again from where a stage lacked an expert, until all stages had theirs.
+func (m *Model) runStages(ctx context.Context, s *Session, step program.StepUniform) error {
 	t, f := m.token, &m.token.flight
-	f.lists = f.lists[:0]
-	for i := from; i < to; i++ {
-		if err := m.fit(s, step, i); err != nil {
+	f.land(0, 0)
+	for t.heard = 0; t.heard < len(t.stages); {
+		if err := m.advance(s, step); err != nil {
 			return err
 		}
-		f.lists = append(f.lists, &t.parts[i].commands)
+		stop, err := m.hear(ctx, s, step)
+		switch {
+		case err != nil:
+			return err
+		case stop >= 0:
+			if err := m.goOn(ctx, s, step, stop); err != nil {
+				return err
+			}
+		case t.heard < len(t.stages):
+			m.readAhead()
+		}
 	}
-	sp := &f.stretches[(f.first+f.n)%len(f.stretches)]
-	sp.from, sp.to = next, t.parts[to-1].end
-	f.n++
-	for i := from; i < to; i++ {
-		t.parts[i].ready = false
+	if f.op == t.stages[len(t.stages)-1].experts { // the last stage stopped: its experts and the head are left
+		if err := m.send(); err != nil {
+			return err
+		}
 	}
-	return m.submitPrepared(f.lists, &sp.behind)
+	return m.prepareNext(s, step)
+}
+
+// goOn makes what a stage lacks resident, and the next stretch the one that begins with its experts. What is in flight behind
+// the stop runs nothing.
+func (m *Model) goOn(ctx context.Context, s *Session, step program.StepUniform, stop int) error {
+	m.token.flight.land(m.token.stages[stop].experts, stop+1)
+	if err := m.fetchStage(ctx, s, step, stop); err != nil {
+		return err
+	}
+	return m.token.write(m)
+}
+
+// advance submits stretches as far ahead as pays: one, and another where it is likely that the GPU gets to it.
+func (m *Model) advance(s *Session, step program.StepUniform) error {
+	t, f := m.token, &m.token.flight
+	for f.to < len(t.stages) && f.n < len(f.stretches) {
+		if f.n > 0 && !lookahead.Passes(t.missing, f.to-t.heard) {
+			return nil
+		}
+		if err := m.fit(s, step, f.op, f.to); err != nil {
+			return err
+		}
+		if err := m.send(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hear waits for the oldest stretch, books what its stages picked, and returns the stage that lacks an expert, -1 for none, whose
-// picks are left in the runner, and the stage after those that it is about. While the GPU works parts are prepared, those from
-// one on first.
-func (m *Model) hear(ctx context.Context, s *Session, step program.StepUniform, from int) (stop, end int, err error) {
-	f := &m.token.flight
-	sp := &f.stretches[f.first]
-	if err := m.prepareMeanwhile(s, step, from, sp.back); err != nil {
-		return 0, 0, err
+// picks are left in the runner.
+func (m *Model) hear(ctx context.Context, s *Session, step program.StepUniform) (stop int, err error) {
+	t, f := m.token, &m.token.flight
+	if err := m.prepareNext(s, step); err != nil {
+		return 0, err
 	}
-	data, err := m.waitFor(ctx, sp.back, f.n == 1)
+	x := &f.stretches[f.first]
+	data, err := m.waitFor(ctx, x.back, f.n == 1)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	f.first, f.n = (f.first+1)%len(f.stretches), f.n-1
 	stop = int(binary.LittleEndian.Uint32(data)) - 1
-	if stop >= 0 && (stop < sp.from || stop >= sp.to) {
-		return 0, 0, fmt.Errorf("%w: at stage %d of %d to %d", errNoProgress, stop, sp.from, sp.to)
+	if stop >= 0 && (stop < x.from || stop >= x.to) {
+		return 0, fmt.Errorf("%w: at stage %d of %d to %d", errNoProgress, stop, x.from, x.to)
 	}
-	if end = sp.to; stop >= 0 {
-		end = stop + 1
+	if t.heard = x.to; stop >= 0 {
+		t.heard = stop + 1
 	}
-	if err := m.book(data, sp.from, end, stop, step); err != nil {
-		return 0, 0, err
+	if err := m.book(data, x.from, t.heard, stop, step); err != nil {
+		return 0, err
 	}
-	return stop, end, sp.back.Unmap()
+	return stop, x.back.Unmap()
 }
 
-// prepareMeanwhile prepares parts until a readback is there.
-func (m *Model) prepareMeanwhile(s *Session, step program.StepUniform, from int, back *gpu.Readback) error {
-	for {
-		i := m.unfit(s, step, from)
-		if i < 0 {
-			return nil
-		}
-		if over, err := back.Ready(); over || err != nil {
-			return err
-		}
-		if err := m.preparePart(s, step, i); err != nil {
-			return err
-		}
+// prepareNext encodes the beginning of the next token while the GPU works on the end of this one.
+func (m *Model) prepareNext(s *Session, step program.StepUniform) error {
+	f := &m.token.flight
+	if f.to < len(m.token.stages) || f.n == len(f.stretches) {
+		return nil
 	}
+	return m.fit(s, step, 0, 0)
 }
 
 // book takes note of what stages picked, the last of which may have stopped, and keeps its guesses.
@@ -195,7 +154,7 @@ func (m *Model) runWhole(ctx context.Context, s *Session, step program.StepUnifo
 	if err := t.fill(m, step); err != nil {
 		return err
 	}
-	if err := t.write(m, 0, 0); err != nil {
+	if err := t.write(m); err != nil {
 		return err
 	}
 	if !t.whole.fits(s, step, 0) {
@@ -263,21 +222,15 @@ func (m *Model) booked(data []byte, stage int, stopped bool, step program.StepUn
 	return nil
 }
 
-// preparedAtStop is how many parts are prepared while a stop's experts are read: those that come next. Encoding holds up what
-// brings the records, so the others wait.
-const preparedAtStop = 2
-
-// fetchStage makes a stage's picks resident, and meanwhile reads ahead and prepares what comes next.
+// fetchStage makes a stage's picks resident, and meanwhile reads ahead and encodes what goes on there.
 func (m *Model) fetchStage(ctx context.Context, s *Session, step program.StepUniform, stage int) error {
 	pins, err := m.hold(ctx, m.token.stages[stage].layer, m.runner.asked)
 	if err != nil {
 		return err
 	}
 	m.readAhead()
-	for i := stage / partStages; i < min(stage/partStages+preparedAtStop, len(m.token.parts)); i++ {
-		if err := m.fit(s, step, i); err != nil {
-			return err
-		}
+	if err := m.fit(s, step, m.token.flight.op, m.token.flight.to); err != nil {
+		return err
 	}
 	return m.await(ctx, pins, 0)
 }

@@ -21,8 +21,8 @@ func TestWhoseFault(t *testing.T) {
 		want    string
 	}{
 		"fits":    {1 << 20, 65535, engine.Options{Chunk: 64}, ""},
-		"chunk":   {1 << 15, 65535, engine.Options{Chunk: 256}, "a context of 300 tokens and a chunk of 256 are too much for this GPU: choose a smaller --ctx or --chunk: "},
-		"context": {1 << 15, 65535, engine.Options{Chunk: 1, KVF32: true}, "a chunk of 1 are too much for this GPU"},
+		"chunk":   {37 << 10, 65535, engine.Options{Chunk: 256}, "a context of 300 tokens and a chunk of 256 are too much for this GPU: choose a smaller --ctx or --chunk: "},
+		"context": {37 << 10, 65535, engine.Options{Chunk: 1, KVF32: true}, "a chunk of 1 are too much for this GPU"},
 		"plugin":  {1 << 20, 1, engine.Options{Chunk: 1, Context: 1}, "report it to the plugin's author"},
 	} {
 		t.Run(name, func(t *testing.T) {

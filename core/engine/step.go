@@ -292,12 +292,12 @@ func (m *Model) submit() error {
 	return m.experts.submit(nil, before, &r.commands, behind)
 }
 
-// submitPrepared is submit of what is prepared, with a list behind it.
-func (m *Model) submitPrepared(lists []*gpu.Prepared, list *gpu.Commands) error {
+// submitPrepared is submit of what is prepared.
+func (m *Model) submitPrepared(lists []*gpu.Prepared) error {
 	defer m.encoding(time.Now())
 	defer m.letGo()
 	before, behind := m.timing.around()
-	return m.experts.submit(lists, before, behind, list)
+	return m.experts.submit(lists, before, behind)
 }
 
 // letGo releases the pins that are held.

@@ -18,16 +18,15 @@ import (
 // the host's resolve kernel looks for the picks' slots there, and where one is missing it sets stop and zeroes all later
 // grids. So several layers go to the GPU at once, and what comes after a miss runs nothing.
 //
-// The buffer's words: stop (a stage's number and 1, or 0), begin (the stage at which resolving begins) | grids | of each stage
-// its picks, then its guesses.
+// The buffer's words: stop (a stage's number and 1, or 0) | grids | of each stage its picks, then its guesses.
 type token struct {
 	ops     []tokenOp
 	stages  []stage
 	guesses int    // of the stage that has most
 	tail    int    // first op of the head
 	log     int    // word at which picks and guesses begin
-	bytes   []byte // of the buffer up to log: the step's
-	sent    []byte // the same as written last
+	bytes   []byte // of the buffer up to log
+	grids   gridsOf
 	buffer  *gpu.Buffer
 
 	resolve   *gpu.Pipeline
@@ -39,9 +38,9 @@ type token struct {
 	tally     stream.Counters   // of all layers, when tallied steps had run
 	tallied   int
 	whole     prepared // the next step where every expert is resident
-	parts     []part   // of steps where not
-	flight    flight
-	guessed   []int // what stage guesser guessed: picks of the stages after it
+	flight    flight   // of steps where not
+	heard     int      // stages of the step that are heard of
+	guessed   []int    // what stage guesser guessed: picks of the stages after it
 	guesser   int
 }
 
@@ -87,10 +86,7 @@ func (m *Model) planToken(depth, readers int) (*token, error) {
 		t.ahead = lookahead.New(t.guesses, readers)
 	}
 	t.log = t.word(len(t.ops))
-	t.bytes, t.sent = make([]byte, 4*t.log), make([]byte, 4*t.log)
-	for first := 0; first < len(t.stages); first += partStages {
-		t.parts = append(t.parts, part{first: first, end: min(first+partStages, len(t.stages))})
-	}
+	t.bytes = make([]byte, 4*t.log)
 	return t, nil
 }
 
@@ -194,12 +190,9 @@ func (t *token) make(m *Model) error {
 	}
 	var err error
 	for i := range t.flight.stretches {
-		s := &t.flight.stretches[i]
-		if s.back, err = m.device.NewReadback(fmt.Sprintf("token %d", i), t.readbackBytes(m)); err != nil {
+		if t.flight.stretches[i].back, err = m.device.NewReadback(fmt.Sprintf("token %d", i), t.readbackBytes(m)); err != nil {
 			return err
 		}
-		s.back.Copy(&s.behind, 0, t.buffer, 0, 4)
-		s.back.Copy(&s.behind, 4, t.buffer, 4*uint64(t.log), t.logBytes(m))
 	}
 	k, err := kernels.Build(kernels.Spec{Name: "resolve", Params: map[string]uint32{"W": resolveLanes}})
 	if err != nil {
@@ -243,48 +236,57 @@ func (t *token) bind(m *Model, k *program.Kernel, i int, constants gpu.Range) (*
 }
 
 // tokenHead is how many words come before the grids.
-const tokenHead = 2
+const tokenHead = 1
 
 // word is where the grid of an op begins.
 func (t *token) word(op int) int { return tokenHead + 3*op }
 
+// gridsOf says of which steps the grids are, but for those that every step changes.
+type gridsOf struct {
+	filled  bool
+	outs    uint32
+	running int
+}
+
 // fill works out a step's grids.
 func (t *token) fill(m *Model, step program.StepUniform) error {
-	running := t.running(m)
-	put := func(op int, grid [3]uint32) {
-		for i, n := range grid {
-			binary.LittleEndian.PutUint32(t.bytes[4*(t.word(op)+i):], n)
-		}
-	}
+	of := gridsOf{true, step.O, t.running(m)}
+	same := of == t.grids
+	t.grids = gridsOf{}
 	for i, op := range t.ops {
 		if op.d == nil {
 			break
 		}
-		if op.guess > running {
-			put(i, [3]uint32{}) // where it was recorded for a greater depth
+		if same && op.fixed {
 			continue
 		}
-		grid, err := program.Grid(op.d.Grid, step, m.device.Limits().MaxGroups)
-		if err != nil {
-			return fmt.Errorf("engine: %s: %w", op.d.Label, err)
+		var grid [3]uint32 // none where it guesses deeper, and was recorded before that changed
+		if op.guess <= of.running {
+			var err error
+			if grid, err = program.Grid(op.d.Grid, step, m.device.Limits().MaxGroups); err != nil {
+				return fmt.Errorf("engine: %s: %w", op.d.Label, err)
+			}
 		}
-		put(i, grid)
+		t.put(i, grid)
 	}
 	if m.topn != nil {
 		first, merge := m.topn.op.Grids(step.O)
-		put(len(t.ops)-2, first)
-		put(len(t.ops)-1, merge)
+		t.put(len(t.ops)-2, first)
+		t.put(len(t.ops)-1, merge)
 	}
+	t.grids = of
 	return nil
 }
 
-// write puts the grids into the buffer, those of ops before from as 0, and clears stop. Stages from begin on are resolved.
-func (t *token) write(m *Model, from, begin int) error {
-	copy(t.sent, t.bytes)
-	clear(t.sent[4*t.word(0) : 4*t.word(from)])
-	binary.LittleEndian.PutUint32(t.sent[4:], uint32(begin))
-	return m.device.Write(t.buffer, 0, t.sent)
+// put sets the grid of an op.
+func (t *token) put(op int, grid [3]uint32) {
+	for i, n := range grid {
+		binary.LittleEndian.PutUint32(t.bytes[4*(t.word(op)+i):], n)
+	}
 }
+
+// write puts the grids into the buffer and clears stop.
+func (t *token) write(m *Model) error { return m.device.Write(t.buffer, 0, t.bytes) }
 
 // record appends ops from up to to, with the grids that the GPU reads from the buffer; once everything is resident (whole) with
 // those that don't change as they are, which spares the GPU their fetching.
@@ -337,9 +339,9 @@ func (t *token) release() {
 			b.Release()
 		}
 	}
-	for _, s := range t.flight.stretches {
-		if s.back != nil {
-			s.back.Release()
+	for i := range t.flight.stretches {
+		if r := t.flight.stretches[i].back; r != nil {
+			r.Release()
 		}
 	}
 	for _, g := range t.groups {

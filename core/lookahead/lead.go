@@ -2,9 +2,9 @@ package lookahead
 
 import "math"
 
-// waitOverStage is what a submit and its readback cost, in stages that run for nothing: 50 to 90 µs against some 20 dispatches
-// on no workgroups of 1 µs each (H200). They are encoded beforehand.
-const waitOverStage = 4.0
+// waitOverStage is what a submit and its readback cost, in stages encoded for nothing: 100 to 150 µs against some 20 dispatches of
+// 2 to 5 µs each (H200).
+const waitOverStage = 2.0
 
 // Memory is over how many stages the share of those that stop is averaged.
 const Memory = 32

@@ -159,7 +159,7 @@ func TestLead(t *testing.T) {
 	for _, c := range []struct {
 		missing float64
 		want    int
-	}{{1, 1}, {0, 30}, {0.5, 3}, {0.02, 19}} {
+	}{{1, 1}, {0, 30}, {0.5, 2}, {0.02, 13}} {
 		if have := Lead(c.missing, 30); have != c.want {
 			t.Errorf("%v missing: have %d stages, want %d", c.missing, have, c.want)
 		}

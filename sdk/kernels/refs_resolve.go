@@ -5,7 +5,7 @@ import "github.com/sluicehost/sluice/sdk/program"
 // refResolve stops a token at the first layer with a pick that has no slot.
 func refResolve(c *program.Call) {
 	const absent = 0xFFFFFFFF
-	if c.Values("token")[0] != 0 || float64(c.U32("index")) < c.Values("token")[1] {
+	if c.Values("token")[0] != 0 {
 		return
 	}
 	missing, k, log := false, int(c.U32("top_k")), int(c.U32("log"))

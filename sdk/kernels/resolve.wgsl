@@ -1,8 +1,8 @@
 // Host operation after a token's routing: notes the picks of MoE layer number index at word log of token, and where one of
 // them has no slot sets word 0, stop, to index + 1 and zeroes the words first .. last - 1: the grids of all that comes
-// after, so that it does not run. Does nothing once stop is set, and before the layer whose number is in word 1, begin. picks is
-// [top_k], residency [experts] with 0xFFFFFFFF for none. Behind the picks it notes the layer's guesses, [depth][top_k] of them
-// with stride words from one to the next. Grid: 1.
+// after, so that it does not run. Does nothing once stop is set. picks is [top_k], residency [experts] with 0xFFFFFFFF for none.
+// Behind the picks it notes the layer's guesses, [depth][top_k] of them with stride words from one to the next.
+// Grid: 1.
 struct Constants { index: u32, top_k: u32, experts: u32, first: u32, last: u32, log: u32, depth: u32, stride: u32 }
 @group(0) @binding(0) var<uniform> c: Constants;
 override W: u32 = 64u;
@@ -13,9 +13,9 @@ override W: u32 = 64u;
 
 @compute @workgroup_size(W)
 fn main(@builtin(local_invocation_index) lid: u32) {
-  let done = token[0] != 0u || c.index < token[1];
+  let stopped = token[0];
   workgroupBarrier(); // all have read stop before one sets it
-  if (done) { return; }
+  if (stopped != 0u) { return; }
   var missing = false;
   for (var k = 0u; k < c.top_k; k++) {
     let e = picks[k];

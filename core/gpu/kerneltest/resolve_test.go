@@ -27,7 +27,7 @@ func resolveCase(r *rand.Rand, c kerneltest.Case) kerneltest.Case {
 	experts, ops := 1+r.IntN(300), r.IntN(200)
 	topK, index := 1+r.IntN(min(experts, 10)), r.IntN(layers)
 	depth, stride := r.IntN(4), topK+r.IntN(9)
-	grids := 2 + layers*topK*(1+depth)
+	grids := 1 + layers*topK*(1+depth)
 	guesses := make([]uint32, max(1, depth*stride))
 	for i := range guesses {
 		guesses[i] = uint32(r.IntN(experts))
@@ -51,10 +51,9 @@ func resolveCase(r *rand.Rand, c kerneltest.Case) kerneltest.Case {
 		token[1+i] = uint32(1 + r.IntN(65535))
 	}
 	token[0] = uint32(pick(r, 0, 0, 0, 1+r.IntN(layers)))
-	token[1] = uint32(pick(r, 0, 0, index, r.IntN(layers)))
 	c.Memory["picks"], c.Memory["residency"], c.Memory["token"] = kerneltest.U32(picks...), kerneltest.U32(residency...), kerneltest.U32(token...)
 	c.Memory["guesses"] = kerneltest.U32(guesses...)
-	for name, v := range map[string]int{"depth": depth, "stride": stride, "index": index, "top_k": topK, "experts": experts, "first": grids + r.IntN(3*ops+1), "last": len(token), "log": 2 + index*topK*(1+depth)} {
+	for name, v := range map[string]int{"depth": depth, "stride": stride, "index": index, "top_k": topK, "experts": experts, "first": grids + r.IntN(3*ops+1), "last": len(token), "log": 1 + index*topK*(1+depth)} {
 		c.Constants[name] = uint32(v)
 	}
 	c.Grid = [3]uint32{1, 1, 1}
