@@ -59,7 +59,7 @@ func (m *Model) runStages(ctx context.Context, s *Session, step program.StepUnif
 			return err
 		}
 	}
-	return m.prepareNext(s, step)
+	return m.fit(s, step, 0, 0) // the next token's
 }
 
 // goOn makes what a stage lacks resident, and the next stretch the one that begins with its experts. What is in flight behind
@@ -93,8 +93,10 @@ func (m *Model) advance(s *Session, step program.StepUniform) error {
 // picks are left in the runner.
 func (m *Model) hear(ctx context.Context, s *Session, step program.StepUniform) (stop int, err error) {
 	t, f := m.token, &m.token.flight
-	if err := m.prepareNext(s, step); err != nil {
-		return 0, err
+	if f.to == len(t.stages) && f.n < len(f.stretches) && lookahead.Passes(t.missing, f.to-t.heard) {
+		if err := m.fit(s, step, 0, 0); err != nil { // the next token's beginning, while the GPU works on the end of this one
+			return 0, err
+		}
 	}
 	x := &f.stretches[f.first]
 	data, err := m.waitFor(ctx, x.back, f.n == 1)
@@ -113,15 +115,6 @@ func (m *Model) hear(ctx context.Context, s *Session, step program.StepUniform) 
 		return 0, err
 	}
 	return stop, x.back.Unmap()
-}
-
-// prepareNext encodes the beginning of the next token while the GPU works on the end of this one.
-func (m *Model) prepareNext(s *Session, step program.StepUniform) error {
-	f := &m.token.flight
-	if f.to < len(m.token.stages) || f.n == len(f.stretches) {
-		return nil
-	}
-	return m.fit(s, step, 0, 0)
 }
 
 // book takes note of what stages picked, the last of which may have stopped, and keeps its guesses.

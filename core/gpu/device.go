@@ -51,7 +51,7 @@ type request struct {
 	op       func(*Device, *request) error // errWait: answered later, by polling
 	call     func() error                  // for op runCall
 	cmds     []*Commands                   // for op runSubmit, runPrepare and runSubmitPrepared
-	prepared *Prepared                     // for op runPrepare
+	prepared *Prepared                     // for op runPrepare and runDiscard
 	lists    []*Prepared                   // for op runSubmitPrepared,
 	before   int                           // where as many of cmds come before them
 	buf      *Buffer                       // for writes, maps and unmaps

@@ -124,8 +124,15 @@ func (d *Device) encode(lists []*Commands, what string) (handle, error) {
 // Discard frees what is prepared. Discarding what was submitted, or never prepared, does nothing.
 func (p *Prepared) Discard() {
 	if p.d != nil {
-		_ = p.d.do(func() error { p.release(); return nil }) // ErrClosed: Close has released it
+		r := p.d.request(runDiscard)
+		r.prepared = p
+		_ = p.d.send(r) // ErrClosed: Close has released it
 	}
+}
+
+func runDiscard(_ *Device, r *request) error {
+	r.prepared.release()
+	return nil
 }
 
 func (p *Prepared) release() {
