@@ -207,7 +207,7 @@ func (x *experts) send(lists []*gpu.Prepared, before *gpu.Commands, behind ...*g
 		left(err)
 	}
 	for _, t := range a.transfers {
-		x.staging.free <- t
+		t.used <- struct{}{}
 	}
 	clear(a.left)
 	clear(a.transfers)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,23 +15,29 @@ import (
 // staging is a ring of buffers that the CPU maps: records are read straight into them, and one copy
 // each brings them to their slots. Queue writes would copy once more, on one thread.
 type staging struct {
-	free    chan *transfer
+	free    chan *transfer // mapped
 	all     []*transfer
+	ctx     context.Context
+	cancel  context.CancelFunc
+	mapping sync.WaitGroup
 	begun   atomic.Int32 // transfers that have not ended
 	waiting atomic.Int32 // readers that wait for a buffer
-	took    atomic.Int64 // nanoseconds in mapping, unmapping and submitting, of all readers together
+	took    atomic.Int64 // nanoseconds in waiting for buffers, unmapping and submitting, of all readers together
 }
 
 // transfer is one of the buffers, and the record that is read into it: the pool's Transfer.
 type transfer struct {
 	experts *experts
 	buffer  *gpu.Buffer
+	used    chan struct{} // has a value when the buffer is to be mapped
+	mapped  []byte
+	err     error // of mapping it
 
 	key    stream.Key
 	bank   int
 	slot   int
 	pieces int
-	data   []byte                   // mapped, of the record's stride
+	data   []byte                   // of mapped, the record's stride
 	sums   [store.MostPieces]uint32 // of pieces that are read
 }
 
@@ -40,16 +47,32 @@ func stagingBuffers(readers int) int { return 2 * readers }
 
 func (x *experts) makeStaging(n int, size uint64) (*staging, error) {
 	s := &staging{free: make(chan *transfer, n)}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for i := range n {
 		b, err := x.model.device.NewBuffer(gpu.Staging, fmt.Sprintf("staging %d", i), size, gpu.UsageMapWrite|gpu.UsageCopySrc)
 		if err != nil {
 			return s, err
 		}
-		t := &transfer{experts: x, buffer: b}
+		t := &transfer{experts: x, buffer: b, used: make(chan struct{}, 1)}
 		s.all = append(s.all, t)
-		s.free <- t
+		s.mapping.Go(func() { t.remap(s) })
+		t.used <- struct{}{}
 	}
 	return s, nil
+}
+
+// remap maps the buffer whenever it was used, and then it is free: beforehand, so that no read begins with waiting for the GPU's
+// owner, which may be encoding.
+func (t *transfer) remap(s *staging) {
+	for {
+		select {
+		case <-t.used:
+		case <-s.ctx.Done():
+			return
+		}
+		t.mapped, t.err = t.buffer.Map(s.ctx)
+		s.free <- t
+	}
 }
 
 // spent counts time since start as spent on uploading.
@@ -80,25 +103,26 @@ func (x *experts) take(ctx context.Context) (*transfer, error) {
 }
 
 func (s *staging) release() {
+	s.cancel()
+	s.mapping.Wait()
 	for _, t := range s.all {
 		t.buffer.Release()
 	}
 }
 
-// Begin implements stream.Loader: it maps a buffer, and waits for the copy that used it last.
+// Begin implements stream.Loader: it waits for a buffer that is mapped.
 func (x *experts) Begin(ctx context.Context, key stream.Key, bank, slot int) (stream.Transfer, int, error) {
 	defer x.staging.spent(time.Now())
 	t, err := x.take(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	data, err := t.buffer.Map(ctx)
-	if err != nil {
-		x.staging.free <- t
+	if err := t.err; err != nil {
+		t.used <- struct{}{}
 		return nil, 0, err
 	}
 	x.staging.begun.Add(1)
-	t.key, t.bank, t.slot, t.data = key, bank, slot, data[:x.stride[bank]]
+	t.key, t.bank, t.slot, t.data = key, bank, slot, t.mapped[:x.stride[bank]]
 	t.pieces = x.model.source.Pieces(key.Layer, key.Expert)
 	return t, t.pieces, nil
 }
@@ -118,11 +142,12 @@ func (t *transfer) End(err error) error {
 	if err == nil {
 		err = x.model.source.Check(t.key.Layer, t.key.Expert, t.sums[:t.pieces])
 	}
-	if unmapped := t.buffer.Unmap(); err == nil { // else the first error says more
-		err = unmapped
-	}
 	if err != nil {
-		x.staging.free <- t
+		x.staging.free <- t // as it is
+		return err
+	}
+	if err := t.buffer.Unmap(); err != nil {
+		t.used <- struct{}{}
 		return err
 	}
 	return x.deliver(t, int(rest))

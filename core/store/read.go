@@ -18,7 +18,7 @@ const (
 	recordPiece = 256 << 10
 	// sharedPiece is about what one reader takes of a record that several read at once: a layer seldom lacks as many
 	// experts as there are readers, and waits for the last of them.
-	sharedPiece = 512 << 10
+	sharedPiece = 384 << 10
 	// bandPiece is the most that one read for a band asks for.
 	bandPiece = 8 << 20
 	// directPiece is the same as recordPiece for direct reads, before which nothing is
