@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sluicehost/sluice/core/gpu"
 	"github.com/sluicehost/sluice/core/stream"
@@ -32,7 +33,8 @@ type experts struct {
 	staging *staging
 	keeping *keeping // of records that leave; nil for none
 
-	delivering sync.Mutex // guards the rest
+	awaited    atomic.Bool // the step waits for records
+	delivering sync.Mutex  // guards the rest
 	arrived    arrivals
 	holds      [][]held  // by bank and slot, once what has arrived is submitted
 	at         [][]int32 // the residency table, by index and expert: a slot, or -1; likewise
@@ -149,7 +151,8 @@ type arrivals struct {
 // residency table changes in the same submit: before the copy it loses whose slot that was, and then gains whose it is. So
 // whatever is submitted before or after finds no expert in a slot that has another's record.
 //
-// The submit is the next one: of a step, which is about to come where all that was being read is there (rest is 0), or of its own.
+// The submit is the step's next one, for each costs the GPU's owner some 0.1 ms; but where the step waits for more than this
+// (rest is what else is being read), so that the GPU has nothing else to do, it is one of its own.
 func (x *experts) deliver(t *transfer, rest int) error {
 	x.delivering.Lock()
 	defer x.delivering.Unlock()
@@ -168,7 +171,7 @@ func (x *experts) deliver(t *transfer, rest int) error {
 	x.at[x.index[t.key.Layer]][t.key.Expert] = int32(t.slot)
 	*old = held{t.key, true}
 	a.transfers = append(a.transfers, t)
-	if rest == 0 && !x.staging.scarce(len(a.transfers)) {
+	if (rest == 0 || !x.awaited.Load()) && !x.staging.scarce(len(a.transfers)) {
 		return nil
 	}
 	return x.send(nil, &noCommands)

@@ -276,6 +276,8 @@ func (m *Model) request(ctx context.Context, layer int, experts []int) (stream.P
 // await waits for what was requested, but for rest of it.
 func (m *Model) await(ctx context.Context, pins stream.Pins, rest int) error {
 	defer m.waiting(time.Now())
+	m.experts.awaited.Store(true)
+	defer m.experts.awaited.Store(false)
 	return pins.Wait(ctx, rest)
 }
 
