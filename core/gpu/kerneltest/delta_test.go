@@ -52,17 +52,15 @@ var deltaBound = kerneltest.Bound{NMSE: 4e-12, Max: 1e-4, Rms: 1e-3}
 
 func TestDeltaRule(t *testing.T) {
 	r := random(t)
-	for i, decay := range []string{"head", "channel"} {
-		for _, d := range []uint32{32, 64, 96, 128} {
-			for _, shape := range deltaShapes {
-				c := build(t, deltaSpec(decay, d, shape))
-				t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
-					for _, tokens := range []int{1, 2, 7, 8, 9, 1 + r.IntN(40)} {
-						check(t, "delta_rule", deltaCase(r, c, tokens))
-					}
-				})
+	sizes := []uint32{32, 64, 96, 128}
+	axes := []int{2, len(sizes), len(deltaShapes)}
+	for i, row := range also(r, 2, pairs(r, axes...), axes...) {
+		c := build(t, deltaSpec(choice(row[0], "head", "channel"), sizes[row[1]], deltaShapes[row[2]]))
+		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
+			for _, tokens := range []int{1, 2, 7, 8, 9, 1 + r.IntN(40)} {
+				check(t, "delta_rule", deltaCase(r, c, tokens))
 			}
-		}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package kerneltest_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/sluicehost/sluice/core/gpu/kerneltest"
@@ -14,7 +15,7 @@ import (
 func TestLatent(t *testing.T) {
 	r := random(t)
 	sizes := [][2]uint32{{512, 64}, {64, 32}, {32, 8}, {96, 2}}
-	for i, row := range pairs(len(sizes), len(widths)) {
+	for i, row := range pairs(r, len(sizes), len(widths)) {
 		c := build(t, kernels.Spec{Name: "latent", Params: map[string]uint32{"RANK": sizes[row[0]][0], "ROT": sizes[row[0]][1], "W": widths[row[1]]}})
 		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
 			for range 3 {
@@ -45,14 +46,24 @@ func latentCase(r *rand.Rand, c kerneltest.Case) kerneltest.Case {
 func TestMatvecHeads(t *testing.T) {
 	r := random(t)
 	types := kerneltest.Types()
-	axes := []int{len(types), len(splits)}
-	for i, row := range also(r, 2, pairs(axes...), axes...) {
-		typ, s := types[row[0]], splits[row[1]]
-		if row[1] > 2 && row[0] > 3 {
-			continue // the split and the type do not know of each other
+	axes := []int{len(types), len(fewSplits), 2}
+	type form struct {
+		typ ggml.Type
+		split
+		x string
+	}
+	var forms []form
+	for _, row := range also(r, 2, pairs(r, axes...), axes...) {
+		forms = append(forms, form{types[row[0]], fewSplits[row[1]], choice(row[2], "plain", "staged")})
+	}
+	for i, s := range splits { // the split and the type do not know of each other
+		if !slices.Contains(fewSplits, s) {
+			forms = append(forms, form{pick(r, types...), s, choice(i%2, "plain", "staged")})
 		}
-		c := build(t, kernels.Spec{Name: "matvec_heads", Types: map[string]ggml.Type{"w": typ}, Params: s.params(),
-			Choices: map[string]string{"x": choice(i%2, "plain", "staged")}})
+	}
+	for i, f := range forms {
+		typ, s := f.typ, f.split
+		c := build(t, kernels.Spec{Name: "matvec_heads", Types: map[string]ggml.Type{"w": typ}, Params: s.params(), Choices: map[string]string{"x": f.x}})
 		t.Run(fmt.Sprint(i, c.Kernel.Name), func(t *testing.T) {
 			for j := range 2 {
 				x := headsShape(r, s.w/s.l*s.r, typ)

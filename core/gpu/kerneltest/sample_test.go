@@ -17,9 +17,9 @@ import (
 
 // How these tests sample. Whatever shapes a kernel's code (types, choices,
 // override constants) costs a compilation, 0.1 s on lavapipe. So each kernel
-// runs in a fixed set of forms in which every pair of settings occurs (pairs),
-// which the driver's cache keeps, and in a few more that are drawn anew in each
-// run. Shapes and data are drawn anew always; the corners that the tests name
+// runs in some of a fixed set of forms in which every pair of settings occurs
+// (pairs): in each run every setting, over runs every pair. The driver's cache
+// keeps them. A few more forms are any (also). Shapes and data are drawn anew always; the corners that the tests name
 // are among them in each run.
 
 var seedFlag = flag.Uint64("seed", 0, "replay a run: the seed that it printed (0 draws one)")
@@ -79,31 +79,42 @@ func build(t testing.TB, s kernels.Spec) kerneltest.Case {
 // matrixEnv asks for all rows of pairs.
 const matrixEnv = "SLUICE_MATRIX"
 
-// pairs is rows of everyPair: all of them with SLUICE_MATRIX=full (make golden), else about half, drawn anew each time, in
-// which every value of every axis occurs. A cold run of all compiles for many minutes.
-func pairs(axes ...int) [][]int {
+// pairs is rows of everyPair: all of them with SLUICE_MATRIX=full (make golden), else about a quarter, drawn anew in each
+// run, in which every value of every axis occurs. A cold run of all compiles for many minutes.
+func pairs(r *rand.Rand, axes ...int) [][]int {
 	rows := everyPair(axes...)
 	if os.Getenv(matrixEnv) == "full" {
 		return rows
 	}
-	half := (len(rows) + 1) / 2
-	rand.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	n := covering(rows)
+	return rows[:max(n, (len(rows)+3)/4)]
+}
+
+// covering moves rows to the front, those with most values that no row before them has, and returns how many have all values.
+func covering(rows [][]int) (n int) {
 	seen := map[[2]int]bool{}
-	kept := slices.DeleteFunc(rows, func(row []int) bool {
-		fresh := false
-		for axis, value := range row {
-			fresh = fresh || !seen[[2]int{axis, value}]
+	for ; ; n++ {
+		best, most := n, 0
+		for i, row := range rows[n:] {
+			fresh := 0
+			for axis, value := range row {
+				if !seen[[2]int{axis, value}] {
+					fresh++
+				}
+			}
+			if fresh > most {
+				best, most = n+i, fresh
+			}
 		}
-		if !fresh && half <= 0 {
-			return true
+		if most == 0 {
+			return n
 		}
-		half--
-		for axis, value := range row {
+		rows[n], rows[best] = rows[best], rows[n]
+		for axis, value := range rows[n] {
 			seen[[2]int{axis, value}] = true
 		}
-		return false
-	})
-	return kept
+	}
 }
 
 // everyPair covers axes of the given lengths: rows of indices, such that every pair
@@ -178,6 +189,28 @@ func TestPairs(t *testing.T) {
 	}
 	if len(rows) > 20 {
 		t.Errorf("have %d rows, want about 15", len(rows))
+	}
+}
+
+// TestPairsDrawn: every value of every axis is in each draw, and a seed draws the same again.
+func TestPairsDrawn(t *testing.T) {
+	t.Setenv(matrixEnv, "")
+	axes := []int{17, 12, 2, 3, 3}
+	for i := range uint64(5) {
+		rows := pairs(rand.New(rand.NewPCG(i, 1)), axes...)
+		for axis, n := range axes {
+			for value := range n {
+				if !slices.ContainsFunc(rows, func(row []int) bool { return row[axis] == value }) {
+					t.Errorf("seed %d: no row has %d at %d", i, value, axis)
+				}
+			}
+		}
+		if again := pairs(rand.New(rand.NewPCG(i, 1)), axes...); !slices.EqualFunc(rows, again, slices.Equal) {
+			t.Errorf("seed %d: have %v, then %v", i, rows, again)
+		}
+		if all := len(everyPair(axes...)); len(rows) > all/4+1 {
+			t.Errorf("seed %d: have %d of %d rows, want a quarter", i, len(rows), all)
+		}
 	}
 }
 

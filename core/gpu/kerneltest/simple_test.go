@@ -68,7 +68,7 @@ var wideWidths = []uint32{8, 16, 32, 64, 128, 256, 512, 1024}
 
 func TestRMSNorm(t *testing.T) {
 	r := random(t)
-	for i, row := range pairs(len(wideWidths), 3, 2, 2, 3) {
+	for i, row := range pairs(r, len(wideWidths), 3, 2, 2, 3) {
 		out, value := []string{"put", "add", "scaled"}[row[1]], choice(row[3], "one", "four")
 		w := wideWidths[row[0]]
 		c := build(t, kernels.Spec{Name: "rmsnorm", Choices: map[string]string{"out": out, "rows": choice(row[2], "all", "outs"), "value": value,
@@ -120,7 +120,7 @@ func rmsNormCase(r *rand.Rand, c kerneltest.Case, n int, size float64) kerneltes
 
 func TestGate(t *testing.T) {
 	r := random(t)
-	for i, row := range pairs(len(widths), 2, 2) {
+	for i, row := range pairs(r, len(widths), 2, 2) {
 		c := build(t, kernels.Spec{Name: "gate", Choices: map[string]string{"out": choice(row[1], "put", "add")},
 			Params: map[string]uint32{"W": widths[row[0]], "EACH": uint32(row[2])}})
 		for j := range 8 {

@@ -16,7 +16,7 @@ func TestTopN(t *testing.T) {
 	r := random(t)
 	// The software device's split, and a GPU's, at small vocabularies with short chunks beside those at full size.
 	limits := []*program.Limits{{Cpu: true, LoopLimit: 65535}, {}}
-	for i, row := range pairs(4, len(limits)) {
+	for i, row := range pairs(r, 4, len(limits)) {
 		n := []uint32{1, 5, 40, 64}[row[0]]
 		top, err := kernels.NewTopN(limits[row[1]], 1, n)
 		if err != nil {
