@@ -19,8 +19,8 @@ import (
 // override constants) costs a compilation, 0.1 s on lavapipe. So each kernel
 // runs in some of a fixed set of forms in which every pair of settings occurs
 // (pairs): in each run every setting, over runs every pair. The driver's cache
-// keeps them. A few more forms are any (also). Shapes and data are drawn anew always; the corners that the tests name
-// are among them in each run.
+// keeps them. A few more forms are any (also). Shapes and data are drawn anew
+// always; the corners that the tests name are among them in each run.
 
 var seedFlag = flag.Uint64("seed", 0, "replay a run: the seed that it printed (0 draws one)")
 
