@@ -3,6 +3,8 @@ package lookahead
 import (
 	"math"
 	"time"
+
+	"github.com/sluicehost/sluice/core/stream"
 )
 
 // Token is what a token cost and why. Counts are of expert records.
@@ -64,7 +66,7 @@ func (p *pricing) mostly() bool { return p.guessed >= enough && p.useful > p.gue
 // busy says whether what layers wait for keeps most of so many readers busy. Then guesses gain no more than what is read while
 // the GPU computes, and every wrong one costs its read.
 func (p *pricing) busy(readers int) bool {
-	return p.waits > 0 && p.pieces >= keptBusy*float64(readers)*p.waits
+	return p.waits > 0 && p.pieces >= keptBusy*float64(min(readers, stream.AtLimit))*p.waits
 }
 
 // price is a token's, and learns from it.

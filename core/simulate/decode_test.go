@@ -256,7 +256,9 @@ func TestLookaheadTable(t *testing.T) {
 	}
 	whole := Typical(Limits{}, 8)
 	whole.Parts = 1
-	for name, m := range map[string]Machine{"in parts": Typical(Limits{}, 4), "a reader a record": whole} {
+	shared := Typical(Limits{}, 8)
+	shared.Full = 2
+	for name, m := range map[string]Machine{"in parts": Typical(Limits{}, 4), "a reader a record": whole, "a disk that two of eight readers fill": shared} {
 		t.Run(name, func(t *testing.T) {
 			var shares []float64
 			for _, file := range files {

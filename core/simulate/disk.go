@@ -3,6 +3,8 @@ package simulate
 import (
 	"math"
 	"math/rand/v2"
+
+	"github.com/sluicehost/sluice/core/stream"
 )
 
 // read is a record on its way into a slot.
@@ -21,21 +23,28 @@ type disk struct {
 	m       Machine
 	rng     *rand.Rand
 	now     float64
-	parts   []part  // that are being read, at most Machine.Readers
-	uploads []part  // records on their way up, in order
-	line    float64 // when the last of them will be there
-	demand  []*read // oldest first
+	parts   []part   // that are being read, at most Machine.Readers
+	uploads []upload // records on their way up, in order
+	line    float64  // when the last of them will be there
+	demand  []*read  // oldest first
 	guesses []*read
 	guessed int // parts of guesses being read
+	asked   int // records that are asked for, and not read to their end
 	done    func(*read)
 	bytes   int64
 }
 
-// part ends at a time.
+// part is being read.
 type part struct {
 	of    *read
-	end   float64
-	guess bool // as which it was begun
+	left  float64 // bytes
+	guess bool    // as which it was begun
+}
+
+// upload ends at a time.
+type upload struct {
+	of  *read
+	end float64
 }
 
 // noisy is a number of seconds as it may turn out.
@@ -46,7 +55,8 @@ func (m Machine) noisy(rng *rand.Rand, seconds float64) float64 {
 	return seconds * math.Max(0.2, 1+m.Noise*rng.NormFloat64())
 }
 
-// next takes the read whose part a free reader begins; one reader stays free of guesses.
+// next takes the read whose part a free reader begins: a guess only where the disk has something left for it, and one reader stays
+// free of them.
 func (d *disk) next() *read {
 	if len(d.demand) > 0 {
 		r := d.demand[0]
@@ -55,7 +65,7 @@ func (d *disk) next() *read {
 		}
 		return r
 	}
-	if len(d.guesses) > 0 && d.guessed < max(1, d.m.Readers-1) {
+	if len(d.guesses) > 0 && (d.asked == 0 || len(d.parts) < stream.AtLimit) && d.guessed < max(1, d.m.Readers-1) {
 		r := d.guesses[0]
 		if r.begun+1 == d.m.Parts {
 			d.guesses = d.guesses[1:]
@@ -72,24 +82,25 @@ func (d *disk) begin() {
 		if r == nil {
 			return
 		}
-		bytes := float64(r.bytes) / float64(d.m.Parts)
 		if r.begun == 0 {
 			r.slower = d.m.noisy(d.rng, 1)
 		}
-		took := r.slower * over(bytes*float64(d.m.Readers), d.m.Disk)
-		d.parts = append(d.parts, part{r, d.now + took, r.guess})
+		d.parts = append(d.parts, part{r, r.slower * float64(r.bytes) / float64(d.m.Parts), r.guess})
 		if r.begun++; r.guess {
 			d.guessed++
 		}
 	}
 }
 
-// ahead is when something ends next; +Inf where nothing is on its way.
+// each is the seconds that a byte takes of each part being read.
+func (d *disk) each() float64 { return over(float64(max(d.m.full(), len(d.parts))), d.m.Disk) }
+
+// ahead is when something ends next, and which part of those being read; +Inf where nothing is on its way, -1 for an upload.
 func (d *disk) ahead() (at float64, index int) {
 	at, index = math.Inf(1), -1
 	for i, p := range d.parts {
-		if p.end < at {
-			at, index = p.end, i
+		if end := d.now + p.left*d.each(); end < at {
+			at, index = end, i
 		}
 	}
 	if len(d.uploads) > 0 && d.uploads[0].end <= at {
@@ -98,18 +109,31 @@ func (d *disk) ahead() (at float64, index int) {
 	return at, index
 }
 
+// pass lets time pass, in which nothing ends.
+func (d *disk) pass(until float64) {
+	if until <= d.now {
+		return
+	}
+	if each := d.each(); each > 0 {
+		for i := range d.parts {
+			d.parts[i].left = math.Max(0, d.parts[i].left-(until-d.now)/each)
+		}
+	}
+	d.now = until
+}
+
 // advance lets time pass until what ends next, or until a time that comes before.
 func (d *disk) advance(until float64) (more bool) {
 	d.begin()
 	at, i := d.ahead()
 	if at > until {
-		d.now = math.Max(d.now, until)
+		d.pass(until)
 		return false
 	}
 	if math.IsInf(at, 1) {
 		return false
 	}
-	d.now = math.Max(d.now, at)
+	d.pass(at)
 	if i < 0 {
 		r := d.uploads[0].of
 		d.uploads = d.uploads[1:]
@@ -123,9 +147,12 @@ func (d *disk) advance(until float64) (more bool) {
 		d.guessed--
 	}
 	if p.of.left--; p.of.left == 0 {
+		if !p.of.guess {
+			d.asked--
+		}
 		d.bytes += p.of.bytes
 		d.line = math.Max(d.line, d.now) + over(float64(p.of.bytes), d.m.Upload)
-		d.uploads = append(d.uploads, part{of: p.of, end: d.line})
+		d.uploads = append(d.uploads, upload{p.of, d.line})
 	}
 	return true
 }

@@ -7,11 +7,12 @@ import (
 )
 
 // Machine is what a simulated computer does, beside its Limits. Every record is read in Parts equal parts, each by one of
-// Readers readers at its share of the disk's rate, so that all of them together read at the rate of the limit. A part that
-// has begun is read to its end. Records go up to the GPU one after the other.
+// Readers readers. Full of them at work have the disk at the rate of the limit: fewer have a share each, and more share it. A
+// part that has begun is read to its end. Records go up to the GPU one after the other.
 type Machine struct {
 	Limits
 	Readers int           // at least 1
+	Full    int           // Readers where 0: a page cache, which gives more to each further reader; a disk is at its limit with few
 	Parts   int           // at least 1
 	Stop    time.Duration // what a submit and the wait for its result cost beyond the work
 	Guess   time.Duration // of the GPU: one layer's guess at another's picks
@@ -57,4 +58,12 @@ type Run struct {
 	Stops   int64         `json:"stops"`
 	Bytes   int64         `json:"bytes"` // read
 	Depths  []int         `json:"-"`     // of each token, those that don't count too
+}
+
+// full is how many readers have the disk at its limit.
+func (m Machine) full() int {
+	if m.Full > 0 {
+		return m.Full
+	}
+	return m.Readers
 }

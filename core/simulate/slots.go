@@ -88,6 +88,9 @@ func (p *pool) wanted(b *slots, s *slot) {
 	}
 	if r := s.read; r != nil && r.guess {
 		r.guess = false
+		if r.left > 0 { // else it is on its way up
+			p.asked++
+		}
 		p.run.Useful++
 		p.settle(b, s)
 		if i := slices.Index(p.guesses, r); i >= 0 {
@@ -131,6 +134,7 @@ func (p *pool) start(b *slots, id int, guess bool) {
 		p.run.Guessed++
 		p.guesses = append(p.guesses, r)
 	} else {
+		p.asked++
 		p.demand = append(p.demand, r)
 	}
 }

@@ -3,7 +3,7 @@ package stream
 import "context"
 
 // Guess starts loading experts of a layer that a later step may ask for, and returns how many loads that were. Guesses are read
-// when no Ensure waits for a read, nearest first, and all but one reader at most work on them. A guess that an Ensure asks for
+// while no Ensure waits for a read, nearest first, and all but one reader at most work on them. A guess that an Ensure asks for
 // becomes a read like others.
 //
 // It takes a free slot, or one that can be evicted, only where spare more could be had: what the next Ensure may need.
@@ -113,6 +113,7 @@ func (p *Pool) wanted(b *bank, id int, c *Counters) {
 		return
 	}
 	l.guess = false
+	p.asked++
 	c.Pieces += int64(l.pieces) // none yet where it has not begun
 	if !l.keep {
 		c.Useful++

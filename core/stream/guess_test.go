@@ -51,6 +51,37 @@ func TestGuessesGiveWay(t *testing.T) {
 	})
 }
 
+// While a call waits, guesses are read only with what a disk has left: nothing beside four pieces or more of what it waits for.
+func TestGuessesShareNoFullDisk(t *testing.T) {
+	for _, c := range []struct {
+		pieces int
+		want   []int // loads begun while the call waits
+	}{{8, []int{5}}, {4, []int{5}}, {2, []int{5, 0}}} {
+		synctest.Test(t, func(t *testing.T) {
+			w, p := slowPool(t, 8, 8)
+			w.pieces = c.pieces
+			pins, err := p.Request(t.Context(), 2, []int{5})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer pins.Release()
+			time.Sleep(time.Millisecond)
+			p.Guess(2, []int{0, 1}, 0)
+			time.Sleep(time.Millisecond)
+			if have := w.loaded(); !slices.Equal(have, c.want) {
+				t.Errorf("%d pieces: have loads %v while the call waits, want %v", c.pieces, have, c.want)
+			}
+			if err := pins.Wait(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if have := w.loaded(); len(have) != 3 {
+				t.Errorf("%d pieces: have loads %v in the end, want both guesses among them", c.pieces, have)
+			}
+		})
+	}
+}
+
 // A guess that is asked for is read next; others can be dropped before they are begun.
 func TestGuessAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -109,6 +109,7 @@ func (p *Pool) start(b *bank, id int, guess bool) *load {
 	if guess {
 		p.guesses.push(l)
 	} else {
+		p.asked++
 		p.queue.push(l)
 	}
 	p.wake(1)

@@ -88,7 +88,9 @@ type Pool struct {
 	spare    []*load   // ended, for re-use
 	alive    int       // reader goroutines
 	idle     int       // of them waiting for work, and not woken yet
+	working  int       // of them at a load
 	guessing int       // of them at a guess
+	asked    int       // loads that calls wait for, or waited
 	absent   int       // keys that are not resident
 	sets     []*pinSet // released, for re-use
 	closed   bool

@@ -35,7 +35,9 @@ func (p *Pool) read() {
 			if guess {
 				p.guessing++
 			}
+			p.working++
 			p.advance(l)
+			p.working--
 			if guess {
 				p.guessing--
 			}
@@ -49,9 +51,12 @@ func (p *Pool) read() {
 	}
 }
 
-// nextLoad gives a reader its next work: what calls wait for first, and a guess only where a reader stays free of them, so that
-// a read that a call waits for need not wait for one that may be in vain. What is begun comes first: it is there sooner, and
-// copied while the next is read.
+// AtLimit is how many readers most disks are at their limit with (docs/streaming.md): more of them share it.
+const AtLimit = 4
+
+// nextLoad gives a reader its next work: what calls wait for first. A guess that may be in vain must not hold that up: so while
+// calls wait guesses are read only where the disk has something left, and one reader stays free of them. What is begun comes
+// first: it is there sooner, and copied while the next is read.
 func (p *Pool) nextLoad() *load {
 	if l := p.begun(false); l != nil {
 		return l
@@ -59,7 +64,7 @@ func (p *Pool) nextLoad() *load {
 	if l := p.queue.pop(); l != nil {
 		return l
 	}
-	if p.guessing >= max(1, p.readers-1) && !p.closed {
+	if (p.asked > 0 && p.working >= AtLimit || p.guessing >= max(1, p.readers-1)) && !p.closed {
 		return nil
 	}
 	if l := p.begun(true); l != nil {
@@ -158,6 +163,9 @@ func (p *Pool) finish(l *load, err error) {
 	b, e := l.bank, &l.bank.entries[l.id]
 	c := &p.counters[b.counters+l.id/b.experts]
 	e.load = nil
+	if !l.guess {
+		p.answered()
+	}
 	if err != nil {
 		err = fmt.Errorf("stream: %v: %w", b.key(l.id), err)
 		e.pins = 0
@@ -181,4 +189,11 @@ func (p *Pool) finish(l *load, err error) {
 		close(l.filling.done)
 	}
 	p.spare = append(p.spare, l)
+}
+
+// answered takes note that a load that calls waited for has ended. Behind the last one guesses are read.
+func (p *Pool) answered() {
+	if p.asked--; p.asked == 0 && (p.guesses.head != nil || p.begun(true) != nil) {
+		p.wake(p.readers - 1)
+	}
 }

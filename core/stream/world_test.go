@@ -184,8 +184,8 @@ func checkQuiet(t testing.TB, p *Pool) {
 		p.mu.Unlock()
 	}
 	checkPool(t, p)
-	if n := len(p.open); n > 0 || p.queue.head != nil || p.guesses.head != nil || p.guessing != 0 {
-		t.Errorf("have %d loads open, queues from %v and %v, %d readers at guesses, want none", n, p.queue.head, p.guesses.head, p.guessing)
+	if n := len(p.open); n > 0 || p.queue.head != nil || p.guesses.head != nil || p.working+p.guessing+p.asked != 0 {
+		t.Errorf("have %d loads open, queues from %v and %v, %d readers at work, %d at guesses, %d loads waited for, want none", n, p.queue.head, p.guesses.head, p.working, p.guessing, p.asked)
 	}
 	for _, b := range p.banks {
 		if have := len(b.free) + b.evictable; have != b.slots {
