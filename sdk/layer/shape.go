@@ -13,7 +13,7 @@ func (e *Encoder) split(rows, units int, types ...uint32) split {
 	if e.limits.GetCpu() {
 		return split{8, 1, 4, 1}
 	}
-	s := split{w: 128, l: 32, r: 2}
+	s := split{w: e.width(256), l: 32, r: 2}
 	switch {
 	case rows < 300:
 		s = split{w: 64, l: 64, r: 1}
@@ -30,6 +30,7 @@ func (e *Encoder) expertSplit(rows, units int, types ...uint32) split {
 	s := e.split(rows, units, types...)
 	if !e.limits.GetCpu() && rows >= 300 {
 		s.r = 2
+		s.w = min(s.w, 128)
 	}
 	return s.fit(units, types...)
 }

@@ -16,10 +16,10 @@ func TestSplit(t *testing.T) {
 		have split
 		want split
 	}{
-		{"middling", gpu.split(2816, 88, q4), split{128, 32, 2, 3}},
-		{"short rows", gpu.split(2816, 4, q4), split{128, 8, 2, 1}},
-		{"long rows", gpu.split(2816, 256, q4), split{128, 32, 2, 4}},
-		{"pair", gpu.split(2112, 88, q4, q4), split{128, 32, 1, 3}},
+		{"middling", gpu.split(2816, 88, q4), split{256, 32, 2, 3}},
+		{"short rows", gpu.split(2816, 4, q4), split{256, 8, 2, 1}},
+		{"long rows", gpu.split(2816, 256, q4), split{256, 32, 2, 4}},
+		{"pair", gpu.split(2112, 88, q4, q4), split{256, 32, 1, 3}},
 		{"router", gpu.split(128, 88, f32), split{64, 64, 1, 2}},
 		{"head", gpu.split(262144, 88, q6), split{128, 8, 4, 2}},
 		{"experts", gpu.expertSplit(704, 88, q4, q4), split{128, 32, 2, 3}},

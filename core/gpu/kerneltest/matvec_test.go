@@ -17,8 +17,8 @@ type split struct{ w, l, r, k int }
 
 // splits are all that sdk/layer picks: the software device's first.
 var splits = []split{{8, 1, 4, 1},
-	{128, 32, 2, 1}, {128, 32, 2, 3}, {128, 32, 1, 4}, {128, 16, 2, 2}, {128, 8, 2, 1},
-	{64, 64, 1, 2}, {64, 32, 1, 1}, {64, 16, 1, 1}, {64, 8, 1, 1}, {128, 8, 4, 1}, {128, 16, 4, 1}}
+	{256, 32, 2, 3}, {128, 32, 2, 3}, {128, 32, 1, 4}, {128, 16, 2, 2}, {128, 8, 2, 1},
+	{64, 64, 1, 2}, {256, 32, 1, 3}, {64, 16, 1, 1}, {64, 8, 1, 1}, {128, 8, 4, 1}, {128, 16, 4, 1}}
 
 func (s split) params() map[string]uint32 {
 	return map[string]uint32{"W": uint32(s.w), "L": uint32(s.l), "R": uint32(s.r), "K": uint32(s.k), "RW": uint32(s.r * s.w)}
