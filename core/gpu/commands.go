@@ -155,11 +155,28 @@ func (c *Commands) ready(d *Device) error {
 	return nil
 }
 
+// alive checks what the library would stop the process over where commands are encoded: buffers may be mapped then.
+func (c *Commands) alive(d *Device) error {
+	if c.err != nil {
+		return c.err
+	}
+	for i := range c.refs {
+		r := &c.refs[i]
+		if !r.alive(d) {
+			return fmt.Errorf("gpu: prepare: command %d: %w", i, r.trouble(d))
+		}
+	}
+	return nil
+}
+
+// alive reports whether all is of the device and none released.
+func (r *refs) alive(d *Device) bool {
+	return (r.p == nil || !r.p.released && r.p.d == d && !r.g.dead) && (r.a == nil || r.a.state != stateReleased && r.a.d == d) &&
+		(r.b == nil || r.b.state != stateReleased && r.b.d == d) && (r.t == nil || r.t.q != nil && r.t.d == d)
+}
+
 // idle is the fast form of trouble.
 func (r *refs) idle(d *Device) bool {
-	if r.p != nil && (r.p.released || r.p.d != d || r.g.dead) {
-		return false
-	}
 	if r.g != nil {
 		for _, b := range r.g.mappable {
 			if b.state != stateIdle {
@@ -167,8 +184,7 @@ func (r *refs) idle(d *Device) bool {
 			}
 		}
 	}
-	return (r.a == nil || r.a.state == stateIdle && r.a.d == d) && (r.b == nil || r.b.state == stateIdle && r.b.d == d) &&
-		(r.t == nil || r.t.q != nil && r.t.d == d)
+	return r.alive(d) && (r.a == nil || r.a.state == stateIdle) && (r.b == nil || r.b.state == stateIdle)
 }
 
 func (r *refs) trouble(d *Device) error {

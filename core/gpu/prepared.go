@@ -29,8 +29,9 @@ func runPrepare(d *Device, r *request) error {
 	if p.ref != nil {
 		return errors.New("gpu: prepare: have commands that wait for their submit, want them submitted or discarded")
 	}
-	if p.list = r.cmds[0]; p.list.err != nil {
-		return p.list.err
+	p.list = r.cmds[0]
+	if err := p.list.alive(d); err != nil {
+		return err
 	}
 	ref, err := d.encode(r.cmds, "prepare")
 	if err != nil {
@@ -42,7 +43,8 @@ func runPrepare(d *Device, r *request) error {
 }
 
 // SubmitPrepared submits prepared lists in order as one submit, with lists of commands before and behind them, as Submit does.
-// What was submitted can't be submitted again. With an error nothing is submitted, and what is prepared stays so.
+// What was submitted can't be submitted again. With an error nothing is submitted, and what is prepared stays so unless
+// the library raised it.
 func (d *Device) SubmitPrepared(before []*Commands, lists []*Prepared, behind ...*Commands) error {
 	r := d.request(runSubmitPrepared)
 	r.cmds = append(append(r.cmds, before...), behind...)
@@ -85,7 +87,7 @@ func runSubmitPrepared(d *Device, r *request) error {
 	}
 	for _, p := range r.lists {
 		delete(d.live, p)
-		p.ref = nil
+		p.ref = nil // whatever comes of it
 	}
 	if d.n.submitAll(d.batch) != 0 {
 		return fmt.Errorf("gpu: submit: %s", libraryText(d.n.errText()))

@@ -137,3 +137,39 @@ func TestSubmitPrepared(t *testing.T) {
 		}
 	}
 }
+
+// What is released can't be prepared: the library would stop the process.
+func TestPrepareReleased(t *testing.T) {
+	d := gputest.Open(t)
+	var next gpu.Prepared
+	for _, what := range []string{"group", "pipeline", "buffer", "timer"} {
+		a, b := newBuffer(t, d, 8, anyUse), newBuffer(t, d, 8, anyUse)
+		p, g := newKernel(t, d, double, doubleTypes, a, b)
+		var list gpu.Commands
+		switch what {
+		case "group":
+			list.Dispatch(p, g, 1, 1, 1)
+			g.Release()
+		case "pipeline":
+			list.Dispatch(p, g, 1, 1, 1)
+			p.Release()
+		case "buffer":
+			list.Copy(a, 0, b, 0, 8)
+			b.Release()
+		case "timer":
+			if !d.Limits().Timestamps {
+				continue
+			}
+			timer, err := d.NewTimer(t.Context(), "timer", 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list.Timestamp(timer, 0)
+			timer.Release()
+		}
+		if err := d.Prepare(&next, &list); err == nil || !strings.Contains(err.Error(), "released") {
+			t.Errorf("a released %s: have error %v", what, err)
+		}
+		next.Discard()
+	}
+}
