@@ -170,6 +170,9 @@ func (s *Session) step(ids []int32, outs int) error {
 	if s.broken != nil {
 		return fmt.Errorf("engine: an earlier step of this session failed, reset it first: %w", s.broken)
 	}
+	if s.closed {
+		return errors.New("engine: have a session that is closed, want an open one")
+	}
 	m := s.model
 	m.busy <- struct{}{}
 	defer func(start time.Time) { m.stats.Time += time.Since(start); <-m.busy }(time.Now())
