@@ -104,6 +104,16 @@ func (m *Model) hear(ctx context.Context, s *Session, step program.StepUniform) 
 		return 0, err
 	}
 	f.first, f.n = (f.first+1)%len(f.stretches), f.n-1
+	if stop, err = m.note(data, x, step); err != nil {
+		_ = x.back.Unmap() // the step has failed, but the next one copies to it
+		return 0, err
+	}
+	return stop, x.back.Unmap()
+}
+
+// note books what a stretch did, and returns where it stopped, as hear does.
+func (m *Model) note(data []byte, x *stretch, step program.StepUniform) (stop int, err error) {
+	t := m.token
 	stop = int(binary.LittleEndian.Uint32(data)) - 1
 	if stop >= 0 && (stop < x.from || stop >= x.to) {
 		return 0, fmt.Errorf("%w: at stage %d of %d to %d", errNoProgress, stop, x.from, x.to)
@@ -111,10 +121,7 @@ func (m *Model) hear(ctx context.Context, s *Session, step program.StepUniform) 
 	if t.heard = x.to; stop >= 0 {
 		t.heard = stop + 1
 	}
-	if err := m.book(data, x.from, t.heard, stop, step); err != nil {
-		return 0, err
-	}
-	return stop, x.back.Unmap()
+	return stop, m.book(data, x.from, t.heard, stop, step)
 }
 
 // book takes note of what stages picked, the last of which may have stopped, and keeps its guesses.
@@ -158,6 +165,7 @@ func (m *Model) runWhole(ctx context.Context, s *Session, step program.StepUnifo
 	start := time.Now()
 	t.flight.lists = append(t.flight.lists[:0], &t.whole.commands)
 	if err := m.experts.submit(t.flight.lists, &noCommands); err != nil {
+		t.whole.drop()
 		return err
 	}
 	t.whole.ready = false

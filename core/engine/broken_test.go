@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/sluicehost/sluice/core/engine"
@@ -23,5 +24,57 @@ func TestClosedSessionRefuses(t *testing.T) {
 			t.Errorf("%s: have no error", name)
 		}
 		feed(t, other, tokens)
+	}
+}
+
+// tryOneByOne gives the logits after each token, fed alone to a session that it closes, up to the first that fails.
+func tryOneByOne(t *testing.T, m *engine.Model, tokens []int32) (out [][]float32, err error) {
+	t.Helper()
+	s := session(t, m)
+	defer s.Close()
+	for i := 0; i < len(tokens) && err == nil; i++ {
+		err = s.Feed(t.Context(), tokens[i:i+1], 1, func(_ int, l *engine.Logits) error {
+			out = append(out, slices.Clone(l.All))
+			return nil
+		})
+	}
+	return out, err
+}
+
+// A step that can't be submitted, or whose picks make no sense, breaks its session and no other: what arrived meanwhile comes
+// with the next submit, and what was prepared or mapped for the step is not in the way.
+func TestFailedSubmitBreaksTheSession(t *testing.T) {
+	dev, seed := gputest.Open(t), seedOf(t)
+	f, tokens := toyFile(t, seed), tokensOf(seed, 12)
+	whole := load(t, dev, f, engine.Options{Sessions: 2})
+	want := oneByOne(t, whole, tokens)
+	timing := dev.Limits().Timestamps
+	small := load(t, dev, f, engine.Options{Sessions: 2, Timing: timing, Lookahead: 1, Readers: 4, Budget: smallestBudget(load(t, dev, f, engine.Options{Sessions: 2, Timing: timing, Readers: 4})) + 4<<10})
+	for name, m := range map[string]*engine.Model{"resident": whole, "streaming": small} {
+		for round := range 3 {
+			for i, r := range engine.Readbacks(m) {
+				if _, err := r.Wait(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := tryOneByOne(t, m, tokens); err == nil && (i == 0 || m == small) {
+					t.Errorf("%s: readback %d mapped: have no error", name, i)
+				}
+				if err := r.Unmap(); err != nil {
+					t.Fatal(err)
+				}
+				if have, err := tryOneByOne(t, m, tokens[:round+1]); err != nil || !equalRows(have, want[:round+1]) {
+					t.Errorf("%s: logits differ after readback %d was mapped, or %v", name, i, err)
+				}
+			}
+			experts := m.Plan.Model.Experts
+			m.Plan.Model.Experts = 1
+			if _, err := tryOneByOne(t, m, tokens); err == nil && m == small {
+				t.Errorf("%s: picks that no layer has: have no error", name)
+			}
+			m.Plan.Model.Experts = experts
+			if have, err := tryOneByOne(t, m, tokens); err != nil || !equalRows(have, want) {
+				t.Errorf("%s: logits differ after picks that no layer has, or %v", name, err)
+			}
+		}
 	}
 }

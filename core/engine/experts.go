@@ -138,13 +138,13 @@ func (x *experts) point(c *gpu.Commands, key stream.Key, slot int) {
 	c.Copy(m.tables.entries, from, m.tables.residency, x.index[key.Layer]*m.sizes.residencyStride+4*uint64(key.Expert), 4)
 }
 
-// arrivals are records in mapped memory whose copies to their slots are recorded and not submitted yet.
+// arrivals are records in mapped memory whose copies to their slots are recorded and not submitted yet: the pool takes them to be
+// there, so nothing is submitted without them. Where a submit fails, for whatever else was in it, they wait for the next one.
 type arrivals struct {
 	commands  gpu.Commands
 	transfers []*transfer
-	left      []func(error) // of records that are kept: what to do after the submit
+	left      []func() // of records that are kept: what to do after the submit
 	front     []*gpu.Commands
-	err       error // of a submit that failed: slots lack what the pool takes to be there
 }
 
 // deliver records the copy of a record from its buffer to its slot, and where records are kept the one before it from there. The
@@ -197,17 +197,12 @@ func (x *experts) flush() error {
 // send is submit with the lock held.
 func (x *experts) send(lists []*gpu.Prepared, before *gpu.Commands, behind ...*gpu.Commands) error {
 	a := &x.arrived
-	if a.err != nil {
-		return a.err
-	}
 	a.front = append(a.front[:0], &a.commands, before)
-	err := x.model.device.SubmitPrepared(a.front, lists, behind...)
-	if len(a.transfers) == 0 {
+	if err := x.model.device.SubmitPrepared(a.front, lists, behind...); err != nil || len(a.transfers) == 0 {
 		return err
 	}
-	a.err = err
 	for _, left := range a.left {
-		left(err)
+		left()
 	}
 	for _, t := range a.transfers {
 		t.used <- struct{}{}
@@ -216,5 +211,5 @@ func (x *experts) send(lists []*gpu.Prepared, before *gpu.Commands, behind ...*g
 	clear(a.transfers)
 	a.left, a.transfers = a.left[:0], a.transfers[:0]
 	a.commands.Reset()
-	return err
+	return nil
 }

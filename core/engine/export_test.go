@@ -1,4 +1,11 @@
 package engine
 
+import "github.com/sluicehost/sluice/core/gpu"
+
 // Tallied says whether a token that comes next finds the pool's counters summed up.
 func Tallied(m *Model) bool { return m.token.tallied == m.stats.Steps }
+
+// Readbacks are those that one-token steps copy to.
+func Readbacks(m *Model) []*gpu.Readback {
+	return []*gpu.Readback{m.runner.logits, m.token.flight.stretches[0].back, m.token.flight.stretches[1].back}
+}

@@ -51,7 +51,7 @@ func (m *Model) makeKeeping(readers int) (*keeping, error) {
 
 // leave records the copy of what is in a slot, if it is wanted and there is a buffer, and returns what to do when that
 // was submitted (nil for nothing).
-func (k *keeping) leave(c *gpu.Commands, x *experts, bank, slot int) (submitted func(error)) {
+func (k *keeping) leave(c *gpu.Commands, x *experts, bank, slot int) (submitted func()) {
 	if k == nil {
 		return nil
 	}
@@ -67,11 +67,7 @@ func (k *keeping) leave(c *gpu.Commands, x *experts, bank, slot int) (submitted 
 	}
 	stride := x.stride[bank]
 	r.Copy(c, 0, x.banks[bank], uint64(slot)*stride, stride)
-	return func(err error) {
-		if err != nil {
-			k.free <- r
-			return
-		}
+	return func() {
 		k.running.Go(func() {
 			defer func() { k.free <- r }()
 			data, err := r.Wait(k.ctx)

@@ -244,7 +244,9 @@ func (m *Model) waitFor(ctx context.Context, r *gpu.Readback, last bool) ([]byte
 	m.stats.GPUWait += time.Since(start)
 	m.stats.Readbacks++
 	if err == nil && last {
-		err = m.timing.waited(ctx, &m.stats.GPU)
+		if err = m.timing.waited(ctx, &m.stats.GPU); err != nil {
+			_ = r.Unmap() // none will look at it
+		}
 	}
 	return data, err
 }
@@ -290,16 +292,24 @@ func (m *Model) submit() error {
 	r := &m.runner
 	defer r.commands.Reset()
 	defer m.letGo()
-	before, behind := m.timing.around()
-	return m.experts.submit(nil, before, &r.commands, behind)
+	return m.submitTimed(nil, &r.commands)
 }
 
 // submitPrepared is submit of what is prepared.
 func (m *Model) submitPrepared(lists []*gpu.Prepared) error {
 	defer m.encoding(time.Now())
 	defer m.letGo()
+	return m.submitTimed(lists, &noCommands)
+}
+
+// submitTimed submits prepared lists or another between stamps, where submits are timed.
+func (m *Model) submitTimed(lists []*gpu.Prepared, list *gpu.Commands) error {
 	before, behind := m.timing.around()
-	return m.experts.submit(lists, before, behind)
+	err := m.experts.submit(lists, before, list, behind)
+	if err == nil {
+		m.timing.submitted()
+	}
+	return err
 }
 
 // letGo releases the pins that are held.

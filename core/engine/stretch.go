@@ -116,9 +116,13 @@ func (m *Model) fit(s *Session, step program.StepUniform, op, from int) error {
 func (m *Model) send() error {
 	f, x := &m.token.flight, m.token.flight.spare()
 	f.lists = append(f.lists[:0], &x.commands)
+	if err := m.submitPrepared(f.lists); err != nil {
+		x.drop()
+		return err
+	}
 	x.ready = false
 	f.n, f.op, f.to = f.n+1, m.token.stages[max(x.to, 1)-1].end, x.to
-	return m.submitPrepared(f.lists)
+	return nil
 }
 
 // recordHead records the head and the copy of its results.

@@ -37,8 +37,14 @@ func (t *timing) around() (before, behind *gpu.Commands) {
 	t.after.Reset()
 	t.start(&t.before, t.n)
 	t.stop(&t.after, t.n)
-	t.n++
 	return &t.before, &t.after
+}
+
+// submitted counts a submit with its stamps: those of one that failed were never taken, and can't be read.
+func (t *timing) submitted() {
+	if t != nil && t.n < timedSubmits {
+		t.n++
+	}
 }
 
 // start records the stamp before the i-th submit since the last wait, and stop that after it.
