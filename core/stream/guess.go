@@ -121,5 +121,5 @@ func (p *Pool) wanted(b *bank, id int, c *Counters) {
 	if p.guesses.remove(l) {
 		p.queue.push(l)
 	}
-	p.wake(1) // a reader that must not guess may work at it now
+	p.wake(max(1, l.pieces-l.taken)) // readers that must not guess may work at it now
 }

@@ -182,3 +182,53 @@ func TestGuessHarms(t *testing.T) {
 		})
 	}
 }
+
+// atWork is how many readers are at a load.
+func (p *Pool) atWork() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.working
+}
+
+// A guess that was paused half-way and is asked for gets all readers that it has pieces for.
+func TestPausedGuessAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p := slowPool(t, 8, 8)
+		w.before = func(_ context.Context, k Key) error {
+			if k.Expert == 5 {
+				time.Sleep(9 * time.Second)
+			}
+			time.Sleep(time.Second)
+			return nil
+		}
+		w.pieces = 32
+		p.Guess(2, []int{0}, 0)
+		time.Sleep(time.Millisecond)
+		w.mu.Lock()
+		w.pieces = AtLimit
+		w.mu.Unlock()
+		long, err := p.Request(t.Context(), 2, []int{5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if n := p.atWork(); n != AtLimit {
+			t.Errorf("have %d readers at work while a call waits, want %d", n, AtLimit)
+		}
+		pins, err := p.Request(t.Context(), 2, []int{0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+		if n := p.atWork(); n != 8 {
+			t.Errorf("have %d readers at work when the guess is asked for, want all 8", n)
+		}
+		for _, x := range []Pins{pins, long} {
+			if err := x.Wait(t.Context(), 0); err != nil {
+				t.Error(err)
+			}
+			x.Release()
+		}
+		checkQuiet(t, p)
+	})
+}

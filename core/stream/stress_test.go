@@ -23,10 +23,10 @@ func TestStress(t *testing.T) {
 			return func(int) Policy { return &randomPolicy{rng: rng} }
 		},
 	} {
-		for _, pieces := range []int{1, 4} {
-			t.Run(fmt.Sprintf("%s/pieces=%d", name, pieces), func(t *testing.T) {
+		for _, c := range []struct{ pieces, readers int }{{1, 3}, {4, 3}, {4, AtLimit + 4}} {
+			t.Run(fmt.Sprintf("%s/pieces=%d/readers=%d", name, c.pieces, c.readers), func(t *testing.T) {
 				rng := seeded(t)
-				stress(t, rng, policy(rand.New(rand.NewPCG(rng.Uint64(), 1))), pieces)
+				stress(t, rng, policy(rand.New(rand.NewPCG(rng.Uint64(), 1))), c.pieces, c.readers)
 			})
 		}
 	}
@@ -42,7 +42,7 @@ var stressBanks = []Bank{
 	{Layers: []int{3, 4}, Experts: 6, RecordBytes: 30, Slots: 4},
 }
 
-func stress(t *testing.T, rng *rand.Rand, policy func(int) Policy, pieces int) {
+func stress(t *testing.T, rng *rand.Rand, policy func(int) Policy, pieces, readers int) {
 	w := newWorld(t, stressBanks)
 	w.pieces = pieces
 	w.before = func(_ context.Context, k Key) error {
@@ -56,7 +56,7 @@ func stress(t *testing.T, rng *rand.Rand, policy func(int) Policy, pieces int) {
 		}
 		return nil
 	}
-	p, err := New(Config{Banks: stressBanks, Readers: 3, Loader: w, Policy: policy})
+	p, err := New(Config{Banks: stressBanks, Readers: readers, Loader: w, Policy: policy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,6 +86,9 @@ func stress(t *testing.T, rng *rand.Rand, policy func(int) Policy, pieces int) {
 	}
 	if c.Loads != int64(w.good) {
 		t.Errorf("loads %d, want %d, as the loader saw them", c.Loads, w.good)
+	}
+	if w.under != 0 || w.most > 2*readers {
+		t.Errorf("have %d transfers not ended, up to %d at once, want at most two for each of %d readers", w.under, w.most, readers)
 	}
 	if c.Useful+c.Wasted > c.Guessed {
 		t.Errorf("guesses useful and wasted: have %d and %d of %d", c.Useful, c.Wasted, c.Guessed)

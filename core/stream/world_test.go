@@ -29,6 +29,8 @@ type world struct {
 	log    []Key // loads begun
 	good   int   // loads that succeeded
 	pieces int   // of a load
+	under  int   // loads begun that have not ended
+	most   int   // of them at once
 	// before runs without the lock before a piece is there; it may block or fail.
 	before func(ctx context.Context, key Key) error
 }
@@ -59,6 +61,8 @@ func (w *world) Begin(_ context.Context, key Key, bank, slot int) (Transfer, int
 		w.t.Errorf("load of %v into bank %d slot %d, which is busy (%v) or pinned (%d)", key, bank, slot, c.busy, c.pins)
 	}
 	c.busy, c.filled = true, false
+	w.under++
+	w.most = max(w.most, w.under)
 	w.log = append(w.log, key)
 	return &transfer{w: w, key: key, cell: c, read: make([]bool, max(w.pieces, 1))}, w.pieces, nil
 }
@@ -93,6 +97,7 @@ func (x *transfer) End(err error) error {
 		x.w.t.Errorf("%v: end with %v: %d reads run, pieces read %v, one failed with %v", x.key, err, x.under, x.read, x.fail)
 	}
 	x.cell.busy = false
+	x.w.under--
 	if err == nil {
 		x.cell.key, x.cell.filled = x.key, true
 		x.w.good++
