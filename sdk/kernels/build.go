@@ -12,7 +12,9 @@
 //	//!type gate from bank       is replaced by the snippet of Types["gate"], reading the binding bank
 //	//!each r R: code of $r      is replaced by that code for each $r from 0 to R - 1, a constant; it may be indented
 //
-// An each without a colon repeats all lines to its //!end.
+// An each without a colon repeats all lines to its //!end. With "m in gate up" $m is each of these words, with
+// "m at in gate c.gate up c.up" $m and $at are two of them at a time. An include may fill one name of the file it
+// names: //!include lib/products.wgsl of w c.planes has w c.planes for each $of.
 // @binding numbers are given anew in the order of appearance.
 package kernels
 
@@ -129,6 +131,12 @@ func resolve(files fs.FS, s Spec, line string, depth int) (string, error) {
 		return line, nil // repeat's
 	case f[0] == "include" && len(f) == 2:
 		return expand(files, s, f[1], depth+1)
+	case f[0] == "include" && len(f) > 3:
+		text, err := expand(files, s, f[1], depth+1)
+		if err == nil && !strings.Contains(text, "$"+f[2]) {
+			err = fmt.Errorf("%s has no $%s", f[1], f[2])
+		}
+		return strings.ReplaceAll(text, "$"+f[2], strings.Join(f[3:], " ")), err
 	case f[0] == "choose" && len(f) >= 3:
 		what, values := f[1], f[2:]
 		if n := len(values); n > 2 && values[n-2] == "as" {
@@ -181,7 +189,7 @@ func specialize(src string, params, all map[string]uint32) string {
 	})
 }
 
-var eachLine = regexp.MustCompile(`^\s*//!each (\w+) (\w+)(?::\s*(.*))?$`)
+var eachLine = regexp.MustCompile(`^\s*//!each (\w+(?: \w+)*?) (\w+|in [^:]+)(?::\s*(.*))?$`)
 
 // repeat writes the code of each //!each out: what a driver keeps as a loop, it gives no registers and no loads in flight.
 func repeat(src string, params map[string]uint32) (string, error) {
@@ -193,7 +201,6 @@ func repeat(src string, params map[string]uint32) (string, error) {
 			out = append(out, lines[i])
 			continue
 		}
-		n, ok := params[m[2]]
 		body := m[3]
 		if body == "" {
 			end := blockEnd(lines, i)
@@ -202,11 +209,12 @@ func repeat(src string, params map[string]uint32) (string, error) {
 			}
 			body, i = strings.Join(lines[i+1:end], "\n"), end
 		}
-		if !ok || n > maxRepeats {
-			return "", fmt.Errorf("//!each %s %s: have a param of %d, want at most %d", m[1], m[2], n, maxRepeats)
+		passes, err := eachPasses(strings.Fields(m[1]), m[2], params)
+		if err != nil {
+			return "", fmt.Errorf("//!each %s %s: %w", m[1], m[2], err)
 		}
-		for j := range n {
-			text, err := repeat(strings.ReplaceAll(body, "$"+m[1], strconv.Itoa(int(j))), params)
+		for _, p := range passes {
+			text, err := repeat(p.Replace(body), params)
 			if err != nil {
 				return "", err
 			}
@@ -214,6 +222,34 @@ func repeat(src string, params map[string]uint32) (string, error) {
 		}
 	}
 	return strings.Join(out, "\n"), nil
+}
+
+// eachPasses gives for each pass of an each what its names stand for: the numbers below a param, or the words behind in.
+func eachPasses(names []string, of string, params map[string]uint32) ([]*strings.Replacer, error) {
+	list, given := strings.CutPrefix(of, "in ")
+	words := strings.Fields(list)
+	if !given {
+		n, ok := params[of]
+		if !ok || n > maxRepeats {
+			return nil, fmt.Errorf("have a param of %d, want at most %d", n, maxRepeats)
+		}
+		words = nil
+		for j := range n {
+			words = append(words, strconv.Itoa(int(j)))
+		}
+	}
+	if len(words)%len(names) != 0 {
+		return nil, fmt.Errorf("have %d words, want a multiple of %d", len(words), len(names))
+	}
+	var passes []*strings.Replacer
+	for pass := range slices.Chunk(words, len(names)) {
+		var pairs []string
+		for i, name := range names {
+			pairs = append(pairs, "$"+name, pass[i])
+		}
+		passes = append(passes, strings.NewReplacer(pairs...))
+	}
+	return passes, nil
 }
 
 // maxRepeats keeps a wrong param from filling the memory.

@@ -119,9 +119,10 @@ func TestBuildRefuses(t *testing.T) {
 // TestBuildFrom builds a file of a plugin's own, which includes the library's.
 func TestBuildFrom(t *testing.T) {
 	files := func(main string) fstest.MapFS {
-		return fstest.MapFS{"mine.wgsl": {Data: []byte(main)}, "loop.wgsl": {Data: []byte("//!include loop.wgsl\n")}, "lib/step.wgsl": {Data: []byte("// mine\n")}}
+		return fstest.MapFS{"mine.wgsl": {Data: []byte(main)}, "loop.wgsl": {Data: []byte("//!include loop.wgsl\n")}, "lib/step.wgsl": {Data: []byte("// mine\n")}, "filled.wgsl": {Data: []byte("// have $of\n")}}
 	}
 	const body = `//!include lib/step.wgsl
+//!include filled.wgsl of two words
 //!include lib/order.wgsl
 override N: u32 = 7u;
 @group(0) @binding(9) var<storage, read> bank: array<vec4<u32>>;
@@ -134,7 +135,7 @@ override N: u32 = 7u;
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"// mine", "fn order_key", "const N: u32 = 8u;", "@binding(1) var<storage, read_write> y", "fn a_dot", "fn b_load", "bank[p.x"} {
+	for _, want := range []string{"// mine", "// have two words", "fn order_key", "const N: u32 = 8u;", "@binding(1) var<storage, read_write> y", "fn a_dot", "fn b_load", "bank[p.x"} {
 		if !strings.Contains(k.Wgsl, want) {
 			t.Errorf("have no %q in\n%s", want, k.Wgsl)
 		}
@@ -147,6 +148,9 @@ override N: u32 = 7u;
 		{"//!include lib/none.wgsl", "none.wgsl"},
 		{"//!includes x", "not a directive"},
 		{"//!include", "not a directive"},
+		{"//!include filled.wgsl of", "not a directive"},
+		{"//!include filled.wgsl on x", "has no $on"},
+		{"//!include none.wgsl of x", "none.wgsl"},
 		{"//!", "not a directive"},
 		{"//!type a of bank", "not a directive"},
 		{"//!choose x", "not a directive"},
@@ -169,12 +173,14 @@ func TestRepeat(t *testing.T) {
 		{"a\n  //!each r R: x$r = $ru;\nb", "a\nx0 = 0u;\nx1 = 1u;\nb"},
 		{"//!each k K\n{\n//!each r R: w$k_$r;\n}\n//!end\nb", "{\nw0_0;\nw0_1;\n}\n{\nw1_0;\nw1_1;\n}\nb"},
 		{"a\n//!each r NONE: x$r\nb", "a\nb"},
+		{"//!each m in gate up: $m_$m;", "gate_gate;\nup_up;"},
+		{"//!each m at in gate c.gate up at\n//!each r R: $m$r($at);\n//!end", "gate0(c.gate);\ngate1(c.gate);\nup0(at);\nup1(at);"},
 	} {
 		if have, err := repeat(c.src, params); err != nil || have != c.want {
 			t.Errorf("%q: have %q and error %v, want %q", c.src, have, err, c.want)
 		}
 	}
-	for src, want := range map[string]string{"//!each r R\nx": "no //!end", "//!each r X: x": "param of 0", "//!each r N: x": "at most"} {
+	for src, want := range map[string]string{"//!each r R\nx": "no //!end", "//!each r X: x": "param of 0", "//!each r N: x": "at most", "//!each m at in a b c: x": "have 3 words"} {
 		if _, err := repeat(src, params); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: have error %v, want %q in it", src, err, want)
 		}

@@ -17,29 +17,9 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
   let row0 = team_row(wg.x, lid);
   let at = c.down + vec4<u32>(residency[picks[pick]] * c.stride);
   let base = pick * c.units * 8u;
-  //!each r R: let g$r = min(row0 + $ru, c.rows - 1u) * c.units;
-  //!each r R: var a$r = 0.0;
-  let u0 = lid % L;
-  let last = c.units - 1u;
-  //!each k K
-    //!each r R: var w$k_$r = down_fetch(at, g$r + min(u0 + $ku * L, last));
-  //!end
-  x_begin(base, lid); // while the weights are on their way
-  for (var u = u0; u < c.units; u += K * L) {
-    //!each k K
-    if (u + $ku * L < c.units) {
-      let v = x_unit(base, u + $ku * L);
-      //!each r R: a$r += down_dot(w$k_$r, g$r + u + $ku * L, v);
-    }
-    //!end
-    let next = u + K * L;
-    if (next < c.units) {
-      //!each k K
-        //!each r R: w$k_$r = down_fetch(at, g$r + min(next + $ku * L, last));
-      //!end
-    }
-  }
-  //!each r R: team_share(lid, $ru, a$r);
+  //!each r R: let down_g$r = min(row0 + $ru, c.rows - 1u) * c.units;
+//!include lib/products.wgsl of down at
+  //!each r R: team_share(lid, $ru, down_sum$r);
   team_gather(lid);
   for (var r = lid % L; r < R; r += L) {
     if (row0 + r < c.rows) { y[pick * c.rows + row0 + r] = team_sum(lid, r); }

@@ -17,29 +17,9 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
   let first = h * c.head_rows; // of the head's rows
   let behind = min(first + c.head_rows, c.row0 + c.rows);
   let base = wg.z * c.x_stride + h * c.x_step;
-  //!each r R: let g$r = (clamp(first + row + $ru, c.row0, behind - 1u) - c.row0) * c.units;
-  //!each r R: var a$r = 0.0;
-  let u0 = lid % L;
-  let last = c.units - 1u;
-  //!each k K
-    //!each r R: var w$k_$r = w_fetch(c.planes, g$r + min(u0 + $ku * L, last));
-  //!end
-  x_begin(base, lid); // while the weights are on their way
-  for (var u = u0; u < c.units; u += K * L) {
-    //!each k K
-    if (u + $ku * L < c.units) {
-      let v = x_unit(base, u + $ku * L);
-      //!each r R: a$r += w_dot(w$k_$r, g$r + u + $ku * L, v);
-    }
-    //!end
-    let next = u + K * L;
-    if (next < c.units) {
-      //!each k K
-        //!each r R: w$k_$r = w_fetch(c.planes, g$r + min(next + $ku * L, last));
-      //!end
-    }
-  }
-  //!each r R: team_share(lid, $ru, a$r);
+  //!each r R: let w_g$r = (clamp(first + row + $ru, c.row0, behind - 1u) - c.row0) * c.units;
+//!include lib/products.wgsl of w c.planes
+  //!each r R: team_share(lid, $ru, w_sum$r);
   team_gather(lid);
   for (var r = lid % L; r < R; r += L) {
     let g = first + row + r;

@@ -6,10 +6,7 @@
 
 struct T_raw { h: vec2<u32>, sc: u32, dm: u32 }
 
-// The word at index i of the plane that starts at base.
-fn T_word(base: u32, i: u32) -> u32 {
-  return T[base + (i >> 2u)][i & 3u];
-}
+//!include lib/word.wgsl
 
 fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
   return T_raw(
@@ -18,10 +15,7 @@ fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
     T_word(p.z, g >> 3u));
 }
 
-// The 16 bits at index i of a plane, in the low half, of their word w.
-fn T_u16(w: u32, i: u32) -> u32 {
-  return w >> ((i & 1u) << 4u);
-}
+//!include lib/u16.wgsl
 
 fn T_sum(v: vec4<f32>) -> f32 {
   return (v.x + v.y) + (v.z + v.w);

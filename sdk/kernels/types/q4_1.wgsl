@@ -5,10 +5,7 @@
 
 struct T_raw { q: vec4<u32>, dm: u32 }
 
-// The word at index i of the plane that starts at base.
-fn T_word(base: u32, i: u32) -> u32 {
-  return T[base + (i >> 2u)][i & 3u];
-}
+//!include lib/word.wgsl
 
 fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
   return T_raw(T[p.x + g], T_word(p.y, g));

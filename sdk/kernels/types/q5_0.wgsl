@@ -6,19 +6,13 @@
 
 struct T_raw { q: vec4<u32>, h: u32, d: u32 }
 
-// The word at index i of the plane that starts at base.
-fn T_word(base: u32, i: u32) -> u32 {
-  return T[base + (i >> 2u)][i & 3u];
-}
+//!include lib/word.wgsl
 
 fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
   return T_raw(T[p.x + g], T_word(p.y, g), T_word(p.z, g >> 1u));
 }
 
-// The f16 at index i of a plane, in its word w.
-fn T_half(w: u32, i: u32) -> f32 {
-  return unpack2x16float(w >> ((i & 1u) << 4u)).x;
-}
+//!include lib/half.wgsl
 
 // The four bytes of w, less 16: in an f16's mantissa below 0x6400 they read
 // as 1024 + q.

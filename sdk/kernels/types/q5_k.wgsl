@@ -7,19 +7,13 @@
 
 struct T_raw { q: vec4<u32>, h: u32, sc: u32, dm: u32 }
 
-// The word at index i of the plane that starts at base.
-fn T_word(base: u32, i: u32) -> u32 {
-  return T[base + (i >> 2u)][i & 3u];
-}
+//!include lib/word.wgsl
 
 fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
   return T_raw(T[p.x + g], T_word(p.y, g), T_word(p.z, g >> 1u), T_word(p.w, g >> 3u));
 }
 
-// The 16 bits at index i of a plane, in the low half, of their word w.
-fn T_u16(w: u32, i: u32) -> u32 {
-  return w >> ((i & 1u) << 4u);
-}
+//!include lib/u16.wgsl
 
 fn T_sum(v: vec4<f32>) -> f32 {
   return (v.x + v.y) + (v.z + v.w);

@@ -4,19 +4,13 @@
 
 struct T_raw { a: vec4<u32>, b: vec4<u32>, d: u32 }
 
-// The word at index i of the plane that starts at base.
-fn T_word(base: u32, i: u32) -> u32 {
-  return T[base + (i >> 2u)][i & 3u];
-}
+//!include lib/word.wgsl
 
 fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
   return T_raw(T[p.x + 2u * g], T[p.x + 2u * g + 1u], T_word(p.y, g >> 1u));
 }
 
-// The f16 at index i of a plane, in its word w.
-fn T_half(w: u32, i: u32) -> f32 {
-  return unpack2x16float(w >> ((i & 1u) << 4u)).x;
-}
+//!include lib/half.wgsl
 
 // The four int8 of w: shifting and converting was fastest (-128 included).
 fn T_bytes(w: u32) -> vec4<f32> {

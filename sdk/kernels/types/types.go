@@ -21,21 +21,44 @@
 // including kernel declares, and the prefix T_ for its weight slot: whoever
 // includes a snippet replaces both as whole identifiers. Nothing else is named
 // at module scope, so a kernel may include several snippets, or one twice.
+//
+// What several types have in common lies in lib/: a line //!include lib/word.wgsl
+// is replaced by that file, with //!include lib/nibbles.wgsl scale T_half(w.d, g)
+// the words behind scale stand for each $scale in it.
 package types
 
 import (
 	"embed"
+	"errors"
+	"regexp"
 	"strings"
 
 	"github.com/sluicehost/sluice/sdk/ggml"
 )
 
-//go:embed *.wgsl
+//go:embed *.wgsl lib/*.wgsl
 var snippets embed.FS
 
 // Source is the snippet of t, or false where no kernel can read t. There is one
 // for every type that ggml.Form knows.
 func Source(t ggml.Type) (string, bool) {
-	src, err := snippets.ReadFile(strings.ToLower(t.String()) + ".wgsl")
-	return string(src), err == nil
+	src, err := expand(strings.ToLower(t.String()) + ".wgsl")
+	return src, err == nil
+}
+
+var include = regexp.MustCompile(`(?m)^//!include (\S+)(?: (\w+) (.+))?$`)
+
+// expand is the text of a file and of the pieces that it includes.
+func expand(name string) (string, error) {
+	raw, err := snippets.ReadFile(name)
+	out := include.ReplaceAllStringFunc(string(raw), func(line string) string {
+		m := include.FindStringSubmatch(line)
+		text, failed := expand(m[1])
+		err = errors.Join(err, failed)
+		if m[2] != "" {
+			text = strings.ReplaceAll(text, "$"+m[2], m[3])
+		}
+		return strings.TrimSuffix(text, "\n")
+	})
+	return out, err
 }

@@ -2,6 +2,7 @@ package types
 
 import (
 	"fmt"
+	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ func supported() []ggml.Type {
 }
 
 func TestEveryFormHasASnippet(t *testing.T) {
-	files, err := snippets.ReadDir(".")
+	files, err := fs.Glob(snippets, "*.wgsl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,6 +40,36 @@ func TestEveryFormHasASnippet(t *testing.T) {
 		if _, ok := Source(typ); ok {
 			t.Errorf("%v has a snippet but no form", typ)
 		}
+	}
+}
+
+// TestEveryPieceIsUsed: what lib/ has, a snippet or a piece includes.
+func TestEveryPieceIsUsed(t *testing.T) {
+	used := map[string]bool{}
+	var pieces []string
+	for _, pattern := range []string{"*.wgsl", "lib/*.wgsl"} {
+		files, err := fs.Glob(snippets, pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pieces = files
+		for _, name := range files {
+			raw, _ := snippets.ReadFile(name)
+			for _, m := range include.FindAllStringSubmatch(string(raw), -1) {
+				used[m[1]] = true
+			}
+		}
+	}
+	for _, name := range pieces {
+		if !used[name] {
+			t.Errorf("nothing includes %s", name)
+		}
+	}
+}
+
+func TestExpandRefuses(t *testing.T) {
+	if src, err := expand("lib/none.wgsl"); err == nil {
+		t.Errorf("have %q of a file that is not there", src)
 	}
 }
 
@@ -59,6 +90,9 @@ func TestSnippets(t *testing.T) {
 			}
 			if !strings.HasPrefix(src, "// "+typ.String()) || !strings.Contains(src, "Plane 0:") {
 				t.Error("the head comment should give the type, its formula and its planes")
+			}
+			if strings.Contains(src, "$") || strings.Contains(src, "//!") {
+				t.Error("an include is left, or a name that it should fill")
 			}
 			form, _ := ggml.Form(typ)
 			for i := range 4 {
