@@ -224,6 +224,7 @@ func (p *Pool) take(at place, experts []int) *pinSet {
 			b.policy.Touch(id)
 			c.count(there, e.load != nil)
 			p.wanted(b, id, c)
+			p.asks(b, id, c)
 		}
 	}
 	for i, id := range set.ids {

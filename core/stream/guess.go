@@ -92,7 +92,7 @@ func (p *Pool) fill(at place, id int) (f *filling, there bool) {
 	return l.filling, false
 }
 
-// wanted counts that an expert is asked for: a guess of it was useful, a guess that took its slot did harm, and one still in the queue goes to the front.
+// wanted counts that an expert is needed: a guess of it was useful, a guess that took its slot did harm.
 func (p *Pool) wanted(b *bank, id int, c *Counters) {
 	e := &b.entries[id]
 	e.uses++
@@ -108,7 +108,11 @@ func (p *Pool) wanted(b *bank, id int, c *Counters) {
 		e.guessed = false
 		c.Useful++
 	}
-	l := e.load
+}
+
+// asks has a call wait for an expert's load, if it is a guess: one still in the queue goes to the front.
+func (p *Pool) asks(b *bank, id int, c *Counters) {
+	l := b.entries[id].load
 	if l == nil || !l.guess {
 		return
 	}

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -228,6 +229,55 @@ func TestPausedGuessAskedFor(t *testing.T) {
 				t.Error(err)
 			}
 			x.Release()
+		}
+		checkQuiet(t, p)
+	})
+}
+
+// A fill goes on where a call asked for the same record and gave up before it was begun.
+func TestFillOutlivesCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, p := slowPool(t, 8, 1)
+		p.Guess(2, []int{5}, 0) // the reader's work
+		time.Sleep(time.Millisecond)
+		filled := make(chan error, 1)
+		go func() {
+			there, err := p.Fill(t.Context(), 2, 3)
+			if err == nil && !there {
+				err = errors.New("not there")
+			}
+			filled <- err
+		}()
+		time.Sleep(time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := p.Ensure(ctx, 2, []int{3}); err == nil {
+			t.Error("have no error of a call whose time is over")
+		}
+		if err := <-filled; err != nil {
+			t.Errorf("fill: have error %v", err)
+		}
+		checkQuiet(t, p)
+	})
+}
+
+// An expert that a token used from a slot it has lost since makes no call of the guess that brings it back.
+func TestUsedLeavesGuesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p := slowPool(t, 2, 1)
+		use(t, p, 2, 0)
+		use(t, p, 2, 1)
+		p.Guess(2, []int{2}, 0) // takes the slot of 0
+		p.Guess(2, []int{0}, 0)
+		time.Sleep(time.Millisecond)
+		p.Used(2, []int{0})
+		time.Sleep(time.Minute)
+		if have := w.loaded(); !slices.Equal(have, []int{0, 1, 2, 0}) {
+			t.Errorf("have loads %v, want the guess of 0 last", have)
+		}
+		use(t, p, 2, 0)
+		if c := total(p.Counters(nil)); c.Failed != 0 || c.Useful != 1 {
+			t.Errorf("have %+v, want no failure and one useful guess", c)
 		}
 		checkQuiet(t, p)
 	})
