@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicehost/sluice/core/engine"
 	"github.com/sluicehost/sluice/core/gpu/gputest"
+	"github.com/sluicehost/sluice/core/stream"
 )
 
 // A closed session refuses to step, however the model steps, and others go on.
@@ -75,6 +76,28 @@ func TestFailedSubmitBreaksTheSession(t *testing.T) {
 			if have, err := tryOneByOne(t, m, tokens); err != nil || !equalRows(have, want) {
 				t.Errorf("%s: logits differ after picks that no layer has, or %v", name, err)
 			}
+		}
+	}
+}
+
+// A model whose records don't get to their slots any more says so in every step, and waits for nothing.
+func TestRecordsThatCannotArrive(t *testing.T) {
+	dev, seed := gputest.Open(t), seedOf(t)
+	f, tokens := toyFile(t, seed), tokensOf(seed, 12)
+	budget := smallestBudget(load(t, dev, f, engine.Options{Readers: 1}))
+	for _, readers := range []int{1, 3} {
+		m := load(t, dev, f, engine.Options{Readers: readers, Lookahead: 1, Budget: budget + 1<<20})
+		if _, err := tryOneByOne(t, m, tokens[:1]); err != nil {
+			t.Fatal(err)
+		}
+		engine.BreakArrivals(m)
+		for range 3 {
+			if _, err := tryOneByOne(t, m, tokens); err == nil {
+				t.Errorf("%d readers: have no error", readers)
+			}
+		}
+		if err := m.Fill(t.Context(), []stream.Key{{Layer: 0, Expert: 0}, {Layer: 0, Expert: 1}, {Layer: 0, Expert: 2}, {Layer: 0, Expert: 3}, {Layer: 0, Expert: 4}, {Layer: 0, Expert: 5}}); err == nil {
+			t.Errorf("%d readers: filled all the same", readers)
 		}
 	}
 }

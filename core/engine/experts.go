@@ -140,11 +140,13 @@ func (x *experts) point(c *gpu.Commands, key stream.Key, slot int) {
 
 // arrivals are records in mapped memory whose copies to their slots are recorded and not submitted yet: the pool takes them to be
 // there, so nothing is submitted without them. Where a submit fails, for whatever else was in it, they wait for the next one.
+// Where they are alone in it, they never get there.
 type arrivals struct {
 	commands  gpu.Commands
 	transfers []*transfer
 	left      []func() // of records that are kept: what to do after the submit
 	front     []*gpu.Commands
+	err       error // of a submit of nothing else: slots lack what the pool takes to be there
 }
 
 // deliver records the copy of a record from its buffer to its slot, and where records are kept the one before it from there. The
@@ -174,7 +176,7 @@ func (x *experts) deliver(t *transfer, rest int) error {
 	if (rest == 0 || !x.awaited.Load()) && !x.staging.scarce(len(a.transfers)) {
 		return nil
 	}
-	return x.send(nil, &noCommands)
+	return x.sendArrived()
 }
 
 // submit submits prepared lists, others before and behind them, and before all of these what has arrived.
@@ -191,12 +193,15 @@ func (x *experts) flush() error {
 	if len(x.arrived.transfers) == 0 {
 		return nil
 	}
-	return x.send(nil, &noCommands)
+	return x.sendArrived()
 }
 
 // send is submit with the lock held.
 func (x *experts) send(lists []*gpu.Prepared, before *gpu.Commands, behind ...*gpu.Commands) error {
 	a := &x.arrived
+	if a.err != nil {
+		return a.err
+	}
 	a.front = append(a.front[:0], &a.commands, before)
 	if err := x.model.device.SubmitPrepared(a.front, lists, behind...); err != nil || len(a.transfers) == 0 {
 		return err
@@ -204,6 +209,23 @@ func (x *experts) send(lists []*gpu.Prepared, before *gpu.Commands, behind ...*g
 	for _, left := range a.left {
 		left()
 	}
+	a.gone()
+	return nil
+}
+
+// sendArrived submits what has arrived alone, with the lock held. Readers may wait for its buffers, which are free then also if
+// it fails.
+func (x *experts) sendArrived() error {
+	err := x.send(nil, &noCommands)
+	if err != nil {
+		x.arrived.err = err
+		x.arrived.gone()
+	}
+	return err
+}
+
+// gone forgets what has arrived and has its buffers mapped anew.
+func (a *arrivals) gone() {
 	for _, t := range a.transfers {
 		t.used <- struct{}{}
 	}
@@ -211,5 +233,4 @@ func (x *experts) send(lists []*gpu.Prepared, before *gpu.Commands, behind ...*g
 	clear(a.transfers)
 	a.left, a.transfers = a.left[:0], a.transfers[:0]
 	a.commands.Reset()
-	return nil
 }

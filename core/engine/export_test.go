@@ -9,3 +9,11 @@ func Tallied(m *Model) bool { return m.token.tallied == m.stats.Steps }
 func Readbacks(m *Model) []*gpu.Readback {
 	return []*gpu.Readback{m.runner.logits, m.token.flight.stretches[0].back, m.token.flight.stretches[1].back}
 }
+
+// BreakArrivals has no record get to its slot any more.
+func BreakArrivals(m *Model) {
+	x := m.experts
+	x.delivering.Lock()
+	defer x.delivering.Unlock()
+	x.arrived.commands.Clear(x.banks[0], 1, 4) // no multiple of 4
+}
