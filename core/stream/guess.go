@@ -34,13 +34,13 @@ func (p *Pool) Guess(layer int, experts []int, spare int) (started int) {
 	return started
 }
 
-// DropGuesses gives up the guesses that no reader has begun.
+// DropGuesses gives up the guesses that no reader has begun and no Fill waits for, or waited.
 func (p *Pool) DropGuesses() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var kept loadQueue
 	for l := p.guesses.pop(); l != nil; l = p.guesses.pop() {
-		if l.keep {
+		if l.filling != nil {
 			kept.push(l)
 			continue
 		}

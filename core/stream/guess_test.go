@@ -282,3 +282,39 @@ func TestUsedLeavesGuesses(t *testing.T) {
 		checkQuiet(t, p)
 	})
 }
+
+// A guess or a read that a fill waits for, too, is neither dropped nor given up.
+func TestFillKeepsWhatItJoins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, p := slowPool(t, 8, 1)
+		p.Guess(2, []int{5, 3}, 0) // 5 is the reader's work
+		time.Sleep(time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		asked, err := p.Request(ctx, 2, []int{4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		filled := make(chan error, 2)
+		for _, x := range []int{3, 4} {
+			go func() {
+				there, err := p.Fill(t.Context(), 2, x)
+				if err == nil && !there {
+					err = errors.New("not there")
+				}
+				filled <- err
+			}()
+		}
+		time.Sleep(time.Millisecond)
+		p.DropGuesses()
+		if err := asked.Wait(ctx, 0); err == nil {
+			t.Error("have no error of a call whose time is over")
+		}
+		for range 2 {
+			if err := <-filled; err != nil {
+				t.Errorf("fill: have error %v", err)
+			}
+		}
+		checkQuiet(t, p)
+	})
+}

@@ -8,7 +8,7 @@ type load struct {
 	id    int
 	slot  int
 	guess bool  // no Ensure has asked for it
-	keep  bool  // a guess that DropGuesses leaves in the queue
+	keep  bool  // a Fill began it: no guess in the counters
 	next  *load // in a queue
 
 	// From its beginning on:

@@ -126,7 +126,7 @@ func (p *Pool) begin(l *load) bool {
 	case p.closed:
 		p.finish(l, errClosed)
 		return false
-	case !l.guess && !l.keep && l.bank.entries[l.id].pins == 0:
+	case !l.guess && l.filling == nil && l.bank.entries[l.id].pins == 0:
 		p.finish(l, errUnwanted)
 		return false
 	}
