@@ -189,42 +189,15 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
   end = stop;
   for (var block = first; block < stop; block += KEYS) {
     base = block;
-    fetch(0u, kvh);
-    if (B > 1u) { fetch(1u, kvh); }
-    if (B > 2u) { fetch(2u, kvh); }
-    if (B > 3u) { fetch(3u, kvh); }
-    dots(0u);
-    if (B > 1u) { dots(1u); }
-    if (B > 2u) { dots(2u); }
-    if (B > 3u) { dots(3u); }
+    //!each b B: fetch($bu, kvh);
+    //!each b B: dots($bu);
     workgroupBarrier();
     add_up();
     workgroupBarrier();
-    attend(0u);
-    if (G > 1u) { attend(1u); }
-    if (G > 2u) { attend(2u); }
-    if (G > 3u) { attend(3u); }
-    if (G > 4u) { attend(4u); }
-    if (G > 5u) { attend(5u); }
-    if (G > 6u) { attend(6u); }
-    if (G > 7u) { attend(7u); }
+    //!each g G: attend($gu);
   }
-  note(0u);
-  if (G > 1u) { note(1u); }
-  if (G > 2u) { note(2u); }
-  if (G > 3u) { note(3u); }
-  if (G > 4u) { note(4u); }
-  if (G > 5u) { note(5u); }
-  if (G > 6u) { note(6u); }
-  if (G > 7u) { note(7u); }
+  //!each g G: note($gu);
   workgroupBarrier();
   let o = ((wg.y * step.T + t) * heads + wg.x * G) * (VD + 2u);
-  join(0u, lid, o);
-  if (G > 1u) { join(1u, lid, o); }
-  if (G > 2u) { join(2u, lid, o); }
-  if (G > 3u) { join(3u, lid, o); }
-  if (G > 4u) { join(4u, lid, o); }
-  if (G > 5u) { join(5u, lid, o); }
-  if (G > 6u) { join(6u, lid, o); }
-  if (G > 7u) { join(7u, lid, o); }
+  //!each g G: join($gu, lid, o);
 }
