@@ -141,29 +141,20 @@ func runSubmit(d *Device, r *request) error {
 	return nil
 }
 
-// ready checks what the library would stop the process over.
-func (c *Commands) ready(d *Device) error {
-	if c.err != nil {
-		return c.err
-	}
-	for i := range c.refs {
-		r := &c.refs[i]
-		if !r.idle(d) {
-			return fmt.Errorf("gpu: submit: command %d: %w", i, r.trouble(d))
-		}
-	}
-	return nil
-}
+// ready checks what the library would stop the process over where commands are submitted.
+func (c *Commands) ready(d *Device) error { return c.all(d, "submit", (*refs).idle) }
 
-// alive checks what the library would stop the process over where commands are encoded: buffers may be mapped then.
-func (c *Commands) alive(d *Device) error {
+// alive checks the same where they are encoded: buffers may be mapped then.
+func (c *Commands) alive(d *Device) error { return c.all(d, "prepare", (*refs).alive) }
+
+// all checks what every command uses.
+func (c *Commands) all(d *Device, what string, good func(*refs, *Device) bool) error {
 	if c.err != nil {
 		return c.err
 	}
 	for i := range c.refs {
-		r := &c.refs[i]
-		if !r.alive(d) {
-			return fmt.Errorf("gpu: prepare: command %d: %w", i, r.trouble(d))
+		if r := &c.refs[i]; !good(r, d) {
+			return fmt.Errorf("gpu: %s: command %d: %w", what, i, r.trouble(d))
 		}
 	}
 	return nil

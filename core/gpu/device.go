@@ -55,7 +55,6 @@ type request struct {
 	lists    []*Prepared                   // for op runSubmitPrepared,
 	before   int                           // where as many of cmds come before them
 	buf      *Buffer                       // for writes, maps and unmaps
-	over     bool                          // what op runReady found
 	unmap    bool                          // what to do when buf's mapping is finished
 	off      uint64
 	data     []byte
@@ -87,21 +86,13 @@ func (d *Device) request(op func(*Device, *request) error) *request {
 
 // send hands r to the owner, waits for the answer, and gives r back to the free list.
 func (d *Device) send(r *request) error {
-	if err := d.ask(r); err != nil {
-		return err
-	}
-	return d.recycle(r)
-}
-
-// ask hands r to the owner and waits for the answer, which is in r.
-func (d *Device) ask(r *request) error {
 	select {
 	case d.reqs <- r:
 	case <-d.quit:
 		return ErrClosed
 	}
 	<-r.done
-	return nil
+	return d.recycle(r)
 }
 
 func (d *Device) recycle(r *request) error {

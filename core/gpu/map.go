@@ -45,24 +45,16 @@ func runMap(d *Device, r *request) error {
 	case stateReleased:
 		return fmt.Errorf("buffer is released")
 	case stateIdle:
-		if err := b.startMap(); err != nil {
-			return err
+		mode := wgpu.MapModeRead
+		if b.usage&UsageMapWrite != 0 {
+			mode = wgpu.MapModeWrite
 		}
+		if d.n.startMap(b.ref, mode, b.size, b.slot) != 0 {
+			return fmt.Errorf("%s", libraryText(d.n.errText()))
+		}
+		b.state = statePending
 	}
 	return d.enqueue(r)
-}
-
-// startMap asks the library for an idle buffer's memory.
-func (b *Buffer) startMap() error {
-	mode := wgpu.MapModeRead
-	if b.usage&UsageMapWrite != 0 {
-		mode = wgpu.MapModeWrite
-	}
-	if n := b.d.n; n.startMap(b.ref, mode, b.size, b.slot) != 0 {
-		return fmt.Errorf("%s", libraryText(n.errText()))
-	}
-	b.state = statePending
-	return nil
 }
 
 // settle takes over a finished map and reports whether the buffer is no longer pending.
@@ -149,30 +141,6 @@ func (r *Readback) Copy(c *Commands, at uint64, src *Buffer, off, n uint64) {
 // Wait waits for the copies submitted and returns the readback's whole memory, valid until Unmap. See Buffer.Map for what
 // happens when ctx ends first.
 func (r *Readback) Wait(ctx context.Context) ([]byte, error) { return r.b.Map(ctx) }
-
-// Ready begins to wait for the copies submitted, where that has not begun, and reports whether Wait would return at once.
-func (r *Readback) Ready() (bool, error) {
-	d := r.b.d
-	q := d.request(runReady)
-	q.buf = r.b
-	if err := d.ask(q); err != nil {
-		return false, err
-	}
-	over := q.over
-	return over, d.recycle(q)
-}
-
-func runReady(d *Device, r *request) error {
-	b := r.buf
-	if b.state == stateIdle {
-		if err := b.startMap(); err != nil {
-			return err
-		}
-	}
-	d.n.poll(1)
-	r.over = b.state != statePending || b.slot.status() != 0
-	return nil
-}
 
 // Unmap makes the readback ready for the next submit.
 func (r *Readback) Unmap() error { return r.b.Unmap() }

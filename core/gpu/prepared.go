@@ -55,6 +55,9 @@ func (d *Device) SubmitPrepared(before []*Commands, lists []*Prepared, behind ..
 var errUnprepared = errors.New("gpu: submit: the commands were submitted or discarded before: prepare them anew")
 
 func runSubmitPrepared(d *Device, r *request) error {
+	if len(r.lists) == 0 {
+		return runSubmit(d, r)
+	}
 	for i, p := range r.lists {
 		if p.ref == nil || slices.Contains(r.lists[:i], p) {
 			return errUnprepared
@@ -69,9 +72,6 @@ func runSubmitPrepared(d *Device, r *request) error {
 		}
 	}
 	defer func() { clear(d.batch); d.batch = d.batch[:0] }()
-	if len(r.lists) == 0 {
-		r.before = len(r.cmds) // one command buffer will do
-	}
 	if err := d.encoded(r.cmds[:r.before]); err != nil {
 		return err
 	}

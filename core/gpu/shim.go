@@ -124,9 +124,6 @@ func (n native) encode(cmds []command) {
 func (n native) submit() int    { return int(C.gpu_submit(n.c)) }
 func (n native) finish() handle { return C.gpu_finish(n.c) }
 func (n native) submitAll(h []handle) int {
-	if len(h) == 0 {
-		return 0
-	}
 	return int(C.gpu_submit_all(n.c, &h[0], C.size_t(len(h))))
 }
 func discard(h handle)  { C.gpu_discard(h) }

@@ -3,7 +3,7 @@ package stream
 import "context"
 
 // Guess starts loading experts of a layer that a later step may ask for, and returns how many loads that were. Guesses are read
-// while no Ensure waits for a read, nearest first, and all but one reader at most work on them. A guess that an Ensure asks for
+// nearest first, with what reads that an Ensure waits for leave of the disk; all but one reader at most work on them. A guess that an Ensure asks for
 // becomes a read like others.
 //
 // It takes a free slot, or one that can be evicted, only where spare more could be had: what the next Ensure may need.
