@@ -193,10 +193,11 @@ func (t *token) foretold(m *Model, data []byte, stage, stages int, dst []int) []
 	return dst
 }
 
-// readAhead starts reading what the last guesses name, in place of older guesses: the nearest stage first.
+// readAhead starts reading what the last guesses name, in place of older guesses: the nearest stage first. Of the stages up to
+// the one that guessed all picks are known.
 func (m *Model) readAhead() {
 	t, k := m.token, int(m.Plan.Model.TopK)
-	m.experts.pool.DropGuesses()
+	m.experts.pool.DropGuesses(t.stages[t.guesser].layer)
 	for i := 0; i < len(t.guessed); i += k {
 		m.experts.pool.Guess(t.stages[t.guesser+1+i/k].layer, t.guessed[i:i+k], k)
 	}

@@ -173,7 +173,7 @@ func (d *Demand) guesses(a ask) int { return len(a.ahead) / d.Header.TopK }
 // ahead replaces the guesses that wait by those of a layer, nearest first.
 func (x *decoding) ahead(step []ask, from int) {
 	p, k := x.pool, x.Header.TopK
-	p.drop()
+	p.drop(step[from].layer)
 	for i := range min(x.depth, x.guesses(step[from])) {
 		p.guess(step[from+1+i].layer, step[from].ahead[i*k:(i+1)*k])
 	}

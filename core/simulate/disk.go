@@ -15,8 +15,13 @@ type read struct {
 	begun  int // parts that a reader has begun
 	left   int // parts that are not read to their end
 	guess  bool
+	layer  int     // of a guess
+	given  bool    // up, while parts of it are read
 	slower float64 // times what the disk's rate says
 }
+
+// reading is how many parts readers are at.
+func (r *read) reading(m Machine) int { return r.begun - (m.Parts - r.left) }
 
 // disk reads parts of records in simulated time, in seconds: what is asked for before what is guessed.
 type disk struct {
@@ -31,6 +36,7 @@ type disk struct {
 	guessed int // parts of guesses being read
 	asked   int // records that are asked for, and not read to their end
 	done    func(*read)
+	dropped func(*read)
 	bytes   int64
 }
 
@@ -146,7 +152,12 @@ func (d *disk) advance(until float64) (more bool) {
 	if p.guess {
 		d.guessed--
 	}
-	if p.of.left--; p.of.left == 0 {
+	p.of.left--
+	if p.of.given && p.of.reading(d.m) == 0 {
+		d.dropped(p.of)
+		return true
+	}
+	if p.of.left == 0 {
 		if !p.of.guess {
 			d.asked--
 		}

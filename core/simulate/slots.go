@@ -40,7 +40,7 @@ type pool struct {
 
 func (d *Demand) newPool(banks []stream.Bank, policy func(keys int) stream.Policy, m Machine, run *Run) *pool {
 	p := &pool{disk: disk{m: m, rng: rand.New(rand.NewPCG(m.Seed, 1))}, banks: make([]*slots, len(d.Header.Layers)), run: run}
-	p.done = p.arrived
+	p.done, p.dropped = p.arrived, p.gone
 	first := make([]int, len(d.Header.Layers))
 	for _, b := range banks {
 		served := d.serve(b.Layers)
@@ -87,6 +87,10 @@ func (p *pool) wanted(b *slots, s *slot) {
 		p.settle(b, s)
 	}
 	if r := s.read; r != nil && r.guess {
+		if r.given { // it is gone on with
+			r.given = false
+			p.guesses = append(p.guesses, r)
+		}
 		r.guess = false
 		if r.left > 0 { // else it is on its way up
 			p.asked++
@@ -163,21 +167,30 @@ func (p *pool) guess(layer int, experts []uint16) {
 			b.policy.Touch(id)
 		default:
 			p.start(b, id, true)
+			s.read.layer = layer
 		}
 	}
 }
 
-// drop gives up guesses that no reader has begun.
-func (p *pool) drop() {
+// drop gives up guesses that no reader has begun, and of the layers up to one, which have picked, those that are begun, too.
+func (p *pool) drop(picked int) {
 	p.guesses = slices.DeleteFunc(p.guesses, func(r *read) bool {
-		if r.begun > 0 {
+		if r.begun > 0 && r.layer > picked {
 			return false
 		}
-		r.bank.entries[r.id].read = nil
-		r.bank.free++
-		p.run.Wasted++
+		if r.given = true; r.reading(p.m) == 0 {
+			p.dropped(r)
+		}
 		return true
 	})
+}
+
+// gone takes note that no part is read any more of a guess that was given up.
+func (p *pool) gone(r *read) {
+	p.bytes += r.bytes * int64(r.begun) / int64(p.m.Parts)
+	r.bank.entries[r.id].read = nil
+	r.bank.free++
+	p.run.Wasted++
 }
 
 // ensure pins experts, loads what is missing, calls meanwhile, and lets time pass until all are resident.

@@ -23,6 +23,7 @@ func (p *Pool) Guess(layer int, experts []int, spare int) (started int) {
 		e := &b.entries[at.first+x]
 		switch {
 		case e.load != nil:
+			p.resume(e.load)
 		case e.slot >= 0:
 			b.policy.Touch(at.first + x) // expected soon: not the next to go
 		default:
@@ -34,8 +35,9 @@ func (p *Pool) Guess(layer int, experts []int, spare int) (started int) {
 	return started
 }
 
-// DropGuesses gives up the guesses that no reader has begun and no Fill waits for, or waited.
-func (p *Pool) DropGuesses() {
+// DropGuesses gives up the guesses that no reader has begun, and of the layers up to one, which have picked by now, the begun
+// ones too: of those no further piece is read. What a Fill waits for, or waited, stays.
+func (p *Pool) DropGuesses(picked int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var kept loadQueue
@@ -48,6 +50,38 @@ func (p *Pool) DropGuesses() {
 		p.finish(l, errUnwanted)
 	}
 	p.guesses = kept
+	for l := p.stale(picked); l != nil; l = p.stale(picked) {
+		p.shut(l)
+		if l.given = true; l.reading() == 0 {
+			p.abandon(l)
+		}
+	}
+}
+
+// stale is a guess at one of the layers up to one that has pieces no reader has taken.
+func (p *Pool) stale(picked int) *load {
+	for _, l := range p.open {
+		if l.guess && l.filling == nil && l.bank.key(l.id).Layer <= picked {
+			return l
+		}
+	}
+	return nil
+}
+
+// abandon ends a guess that was given up, once no piece of it is being read.
+func (p *Pool) abandon(l *load) {
+	_ = l.transfer.End(errUnwanted)
+	p.counters[l.bank.counters+l.id/l.bank.experts].Wasted++
+	p.finish(l, errUnwanted)
+}
+
+// resume goes on with a guess that was given up, if something wants it before it has ended.
+func (p *Pool) resume(l *load) {
+	if l.given {
+		l.given = false
+		p.open = append(p.open, l)
+		p.wake(l.pieces - l.taken)
+	}
 }
 
 // Fill loads an expert into a free slot as a guess, waits for it, and reports whether it is resident then: false means that
@@ -77,6 +111,7 @@ func (p *Pool) fill(at place, id int) (f *filling, there bool) {
 	l := e.load
 	switch {
 	case l != nil:
+		p.resume(l)
 	case e.slot >= 0:
 		return nil, true
 	case p.closed || len(b.free) == 0:
@@ -122,6 +157,7 @@ func (p *Pool) asks(b *bank, id int, c *Counters) {
 	if !l.keep {
 		c.Useful++
 	}
+	p.resume(l)
 	if p.guesses.remove(l) {
 		p.queue.push(l)
 	}

@@ -90,7 +90,7 @@ func TestGuessAskedFor(t *testing.T) {
 		p.Guess(2, []int{0, 1, 2, 3}, 0)
 		time.Sleep(time.Millisecond)
 		use(t, p, 2, 3)
-		p.DropGuesses()
+		p.DropGuesses(0)
 		time.Sleep(time.Minute)
 		if have := w.loaded(); !slices.Equal(have, []int{0, 3, 1}) { // 1 was begun when 3 was there
 			t.Errorf("have loads %v, want 0, 3 and 1", have)
@@ -306,7 +306,7 @@ func TestFillKeepsWhatItJoins(t *testing.T) {
 			}()
 		}
 		time.Sleep(time.Millisecond)
-		p.DropGuesses()
+		p.DropGuesses(0)
 		if err := asked.Wait(ctx, 0); err == nil {
 			t.Error("have no error of a call whose time is over")
 		}
@@ -315,6 +315,66 @@ func TestFillKeepsWhatItJoins(t *testing.T) {
 				t.Errorf("fill: have error %v", err)
 			}
 		}
+		checkQuiet(t, p)
+	})
+}
+
+// Of a guess whose layer has picked others no further piece is read; one of a layer to come goes on, and one that is asked for, too.
+func TestStaleGuessGivenUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		picked int
+		asked  bool // while the last pieces are read
+		reads  int
+	}{
+		"picked": {2, false, 2}, "to come": {1, false, 6}, "asked for after all": {2, true, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, p := slowPool(t, 8, 3) // two of them read guesses
+				w.pieces = 6
+				p.Guess(2, []int{0}, 0)
+				time.Sleep(time.Millisecond)
+				p.DropGuesses(c.picked)
+				if c.asked {
+					use(t, p, 2, 0)
+				}
+				time.Sleep(time.Minute)
+				if reads, open := w.counts(); reads != c.reads || open != 0 {
+					t.Errorf("have %d pieces read, %d transfers open, want %d and none", reads, open, c.reads)
+				}
+				if c.picked == 2 && !c.asked {
+					if have := total(p.Counters(nil)); have.Wasted != 1 || have.Failed != 1 || have.Loads != 0 {
+						t.Errorf("have %+v, want one guess wasted", have)
+					}
+				}
+				checkQuiet(t, p)
+				use(t, p, 2, 0)
+			})
+		})
+	}
+}
+
+// A guess that is paused when its layer has picked ends at once, and so does its transfer.
+func TestPausedGuessGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p := slowPool(t, 8, AtLimit)
+		w.pieces = 32
+		p.Guess(2, []int{0}, 0)
+		time.Sleep(time.Millisecond)
+		long, err := p.Request(t.Context(), 3, []int{5}) // its pieces go before those of the guess
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		_, before := w.counts()
+		p.DropGuesses(2)
+		if _, open := w.counts(); before != 2 || open != 1 {
+			t.Errorf("have %d transfers, then %d, want 2 and the one that is asked for", before, open)
+		}
+		if err := long.Wait(t.Context(), 0); err != nil {
+			t.Error(err)
+		}
+		long.Release()
 		checkQuiet(t, p)
 	})
 }

@@ -16,6 +16,7 @@ type load struct {
 	pieces   int
 	taken    int   // pieces that a reader has begun
 	left     int   // pieces that have not ended
+	given    bool  // up: a guess that is not asked for any more, while pieces of it are being read
 	err      error // of the first piece that failed
 
 	waiting []*pinSet // of calls that wait for it
@@ -39,6 +40,9 @@ func (p *Pool) newLoad(b *bank, id, slot int, guess bool) *load {
 	*l = load{bank: b, id: id, slot: slot, guess: guess, waiting: l.waiting[:0]}
 	return l
 }
+
+// reading is how many pieces readers are at.
+func (l *load) reading() int { return l.taken - (l.pieces - l.left) }
 
 // forget takes a call that waits no longer off the load.
 func (l *load) forget(s *pinSet) {

@@ -48,7 +48,8 @@ type Transfer interface {
 	// Read reads a piece, numbered from 0. Different pieces are read at once, in any order, each once.
 	Read(ctx context.Context, piece int) error
 	// End ends the transfer, with nil when all pieces are read: then it returns when the record's upload is ordered ahead
-	// of any later submit. With another error, a piece's, it gives up; what it returns then is ignored.
+	// of any later submit. With another error, a piece's or the pool's, it gives up without waiting for anything; what it
+	// returns then is ignored.
 	End(err error) error
 }
 

@@ -108,6 +108,10 @@ func (p *Pool) advance(l *load) {
 			p.shut(l)
 		}
 	}
+	if l.given && l.reading() == 0 {
+		p.abandon(l)
+		return
+	}
 	if l.left > 0 {
 		return
 	}

@@ -133,7 +133,7 @@ func stressAsk(t *testing.T, rng *rand.Rand, w *world, p *Pool, asked *atomic.In
 	case 0:
 		p.Guess(layer, experts, rng.IntN(3))
 	case 1:
-		p.DropGuesses()
+		p.DropGuesses(layer - rng.IntN(2))
 	case 2:
 		_, _ = p.Fill(ctx, layer, rng.IntN(b.Experts)) // its load may fail or be cancelled
 	}

@@ -29,6 +29,7 @@ type world struct {
 	log    []Key // loads begun
 	good   int   // loads that succeeded
 	pieces int   // of a load
+	reads  int   // of pieces begun
 	under  int   // loads begun that have not ended
 	most   int   // of them at once
 	// before runs without the lock before a piece is there; it may block or fail.
@@ -53,6 +54,13 @@ type transfer struct {
 	under int // reads now
 }
 
+// counts is how many pieces were begun, and how many transfers have not ended.
+func (w *world) counts() (reads, open int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reads, w.under
+}
+
 func (w *world) Begin(_ context.Context, key Key, bank, slot int) (Transfer, int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,6 +81,7 @@ func (x *transfer) Read(ctx context.Context, piece int) error {
 		x.w.t.Errorf("%v: piece %d of %d is read twice, or is none", x.key, piece, len(x.read))
 	}
 	x.read[piece] = true
+	x.w.reads++
 	x.under++
 	x.w.mu.Unlock()
 
