@@ -19,9 +19,9 @@ func (m *Model) runToken(ctx context.Context, s *Session, step program.StepUnifo
 	if m.routed == nil && m.experts.pool.Whole() {
 		return m.runWhole(ctx, s, step)
 	}
-	start, stops := time.Now(), m.stats.Stops
+	start, was := time.Now(), m.stats
 	t.begin(m)
-	defer func() { t.spent(m, time.Since(start), m.stats.Stops-stops) }()
+	defer func() { t.spent(m, time.Since(start), was) }()
 	if err := t.fill(m, step); err != nil {
 		return err
 	}

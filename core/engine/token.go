@@ -90,13 +90,13 @@ func (m *Model) planToken(depth, readers int) (*token, error) {
 	return t, nil
 }
 
-// spent tells the controller what a token cost, of which so many layers waited.
-func (t *token) spent(m *Model, took time.Duration, waits int) {
+// spent tells the controller what a token cost, before which the counters stood so.
+func (t *token) spent(m *Model, took time.Duration, before Stats) {
 	was := t.tally
 	t.count(m)
 	c := &t.tally
 	t.ahead.Token(lookahead.Token{
-		Took: took, Waits: waits, Pieces: int(c.Pieces - was.Pieces), Needed: int(c.Misses + c.Useful - was.Misses - was.Useful), Guessed: int(c.Guessed - was.Guessed),
+		Took: took, Waited: m.stats.DiskWait - before.DiskWait, Waits: m.stats.Stops - before.Stops, Pieces: int(c.Pieces - was.Pieces), Needed: int(c.Misses + c.Useful - was.Misses - was.Useful), Guessed: int(c.Guessed - was.Guessed),
 		Useful: int(c.Useful - was.Useful), Harmed: int(c.Harmed - was.Harmed),
 	})
 }

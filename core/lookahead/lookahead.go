@@ -215,7 +215,7 @@ func (c *Controller) turnRound() {
 // next begins the trial of a neighbour, if there is one in this direction.
 func (c *Controller) next() {
 	to := min(max(c.best+c.direction*c.step, 0), c.deepest)
-	if to == c.best || c.direction > 0 && c.best > 0 && c.pricing.useless() {
+	if to == c.best || c.direction > 0 && c.best > 0 && (c.pricing.useless() || c.pricing.bound(c.readers)) {
 		c.turnRound()
 		return
 	}

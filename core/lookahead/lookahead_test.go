@@ -177,3 +177,25 @@ func TestPasses(t *testing.T) {
 		}
 	}
 }
+
+// Where a busy disk decides, no depth beyond the next layer is tried; with readers that stand idle, or a GPU that decides, it is.
+func TestControllerBoundByDisk(t *testing.T) {
+	for name, c := range map[string]struct {
+		pieces  int
+		waited  time.Duration
+		deepest int
+	}{
+		"disk":         {9, 800 * time.Millisecond, 1},
+		"GPU":          {9, 500 * time.Millisecond, 2},
+		"idle readers": {1, 800 * time.Millisecond, 2},
+	} {
+		ctl, deepest := New(8, 4), 0
+		for range 200 {
+			ctl.Token(Token{Took: time.Second, Waited: c.waited, Waits: 3, Pieces: 3 * c.pieces, Needed: 9, Guessed: 9, Useful: 8})
+			deepest = max(deepest, ctl.Depth())
+		}
+		if (deepest > 1) != (c.deepest > 1) {
+			t.Errorf("%s: have depths up to %d, want %d or so", name, deepest, c.deepest)
+		}
+	}
+}

@@ -10,12 +10,13 @@ import (
 // Token is what a token cost and why. Counts are of expert records.
 type Token struct {
 	Took    time.Duration
-	Waits   int // layers of it that waited for an expert
-	Pieces  int // that could be read at once, of the records that they waited for
-	Needed  int // asked for that were not in a slot, but for guesses
-	Guessed int // loads that guesses began
-	Useful  int // guesses that were asked for
-	Harmed  int // asked for again after a guess had taken their slot that nobody asked for
+	Waited  time.Duration // of it, for experts
+	Waits   int           // layers of it that did
+	Pieces  int           // that could be read at once, of the records that they waited for
+	Needed  int           // asked for that were not in a slot, but for guesses
+	Guessed int           // loads that guesses began
+	Useful  int           // guesses that were asked for
+	Harmed  int           // asked for again after a guess had taken their slot that nobody asked for
 }
 
 // pricing makes tokens comparable. What a token takes depends above all on how many records it needs, which is the text's
@@ -29,7 +30,7 @@ type pricing struct {
 	n, time, need, square, product float64 // decayed sums
 	wrong, harm                    float64 // decayed sums of guesses that were not asked for, and of records harmed
 	guessed, useful                float64 // decayed sums
-	pieces, waits                  float64 // decayed sums
+	pieces, waits, waited          float64 // decayed sums
 }
 
 const (
@@ -38,6 +39,7 @@ const (
 	weight   = 20.0  // wrong guesses that this counts as much as
 	enough   = 16.0  // guesses that tell how many are right
 	tooFew   = 0.15  // share of those that are right below which deeper ones are not tried
+	mostWait = 0.7   // share of a token's time that is waiting for records, from which on the disk decides
 	keptBusy = 0.6   // share of the readers that have a piece of what a layer waits for, from which on guesses find none idle
 	forgiven = 0.998 // of a token's wrong and harm, a token later
 )
@@ -69,6 +71,10 @@ func (p *pricing) busy(readers int) bool {
 	return p.waits > 0 && p.pieces >= keptBusy*float64(min(readers, stream.AtLimit))*p.waits
 }
 
+// bound says whether a disk that is kept busy decides what tokens take. Then a guess gains only what is read of it while nothing
+// waits, which guesses at the next layer are enough for.
+func (p *pricing) bound(readers int) bool { return p.busy(readers) && p.waited > mostWait*p.time }
+
 // price is a token's, and learns from it.
 func (p *pricing) price(t Token) float64 {
 	took, wrong := t.Took.Seconds(), float64(t.Guessed-t.Useful)
@@ -78,7 +84,7 @@ func (p *pricing) price(t Token) float64 {
 		sum *float64
 		add float64
 	}{{&p.n, 1}, {&p.time, took}, {&p.need, need}, {&p.square, need * need}, {&p.product, took * need},
-		{&p.guessed, float64(t.Guessed)}, {&p.useful, float64(t.Useful)}, {&p.pieces, float64(t.Pieces)}, {&p.waits, float64(t.Waits)}} {
+		{&p.guessed, float64(t.Guessed)}, {&p.useful, float64(t.Useful)}, {&p.pieces, float64(t.Pieces)}, {&p.waits, float64(t.Waits)}, {&p.waited, t.Waited.Seconds()}} {
 		*x.sum = *x.sum*keep + x.add
 	}
 	p.wrong, p.harm = p.wrong*forgiven+wrong, p.harm*forgiven+float64(t.Harmed)

@@ -44,9 +44,11 @@ func (d *Demand) Decode(banks []stream.Bank, policy func(keys int) stream.Policy
 			continue
 		}
 		x.depth = ahead.Depth()
-		from, was := x.pool.now, run
+		from, waited, was := x.pool.now, x.pool.waited, run
 		x.token(step)
-		ahead.Token(run.token(was, x.pool.now-from, m.Parts))
+		t := run.token(was, x.pool.now-from, m.Parts)
+		t.Waited = time.Duration((x.pool.waited - waited) * 1e9)
+		ahead.Token(t)
 		run.Depths = append(run.Depths, x.depth)
 		if step[0].counted {
 			run.Tokens++

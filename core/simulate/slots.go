@@ -33,9 +33,10 @@ type slot struct {
 // pool is all banks, and the disk behind them.
 type pool struct {
 	disk
-	banks []*slots // by layer of the header
-	all   []*slots
-	run   *Run
+	banks  []*slots // by layer of the header
+	all    []*slots
+	run    *Run
+	waited float64 // seconds in ensure
 }
 
 func (d *Demand) newPool(banks []stream.Bank, policy func(keys int) stream.Policy, m Machine, run *Run) *pool {
@@ -195,7 +196,8 @@ func (p *pool) gone(r *read) {
 
 // ensure pins experts, loads what is missing, calls meanwhile, and lets time pass until all are resident.
 func (p *pool) ensure(layer int, experts []uint16, meanwhile func()) {
-	b, first := p.banks[layer], p.banks[layer].first[layer]
+	b, first, from := p.banks[layer], p.banks[layer].first[layer], p.now
+	defer func() { p.waited += p.now - from }()
 	for !b.room(first, experts) && p.advance(math.Inf(1)) {
 	}
 	for _, e := range experts {
