@@ -75,10 +75,14 @@ func (p *Pool) abandon(l *load) {
 	p.finish(l, errUnwanted)
 }
 
-// resume goes on with a guess that was given up, if something wants it before it has ended.
+// resume goes on with a guess that was given up, if something wants it before it has ended. Where a piece has failed meanwhile
+// none is left to read.
 func (p *Pool) resume(l *load) {
-	if l.given {
-		l.given = false
+	if !l.given {
+		return
+	}
+	l.given = false
+	if l.taken < l.pieces {
 		p.open = append(p.open, l)
 		p.wake(l.pieces - l.taken)
 	}

@@ -378,3 +378,46 @@ func TestPausedGuessGivenUp(t *testing.T) {
 		checkQuiet(t, p)
 	})
 }
+
+// A guess that was given up, of which a piece fails while another is read, has no piece left for a call that asks for it meanwhile:
+// the call hears of the failure.
+func TestGivenUpGuessFails(t *testing.T) {
+	for name, asks := range map[string]func(p *Pool, t *testing.T) error{
+		"ensure": func(p *Pool, t *testing.T) error { _, err := p.Ensure(t.Context(), 2, []int{0}); return err },
+		"fill":   func(p *Pool, t *testing.T) error { _, err := p.Fill(t.Context(), 2, 0); return err },
+		"guess":  func(p *Pool, _ *testing.T) error { p.Guess(2, []int{0}, 0); return errRead },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, p := slowPool(t, 8, 3) // two of them read guesses
+				w.pieces = 6
+				first := true
+				w.before = func(context.Context, Key) error {
+					w.mu.Lock()
+					fails := first
+					first = false
+					w.mu.Unlock()
+					if fails {
+						time.Sleep(time.Second)
+						return errRead
+					}
+					time.Sleep(2 * time.Second)
+					return nil
+				}
+				p.Guess(2, []int{0}, 0)
+				time.Sleep(time.Millisecond)
+				p.DropGuesses(2)
+				time.Sleep(1500 * time.Millisecond)
+				if err := asks(p, t); !errors.Is(err, errRead) {
+					t.Errorf("have error %v, want that of the piece", err)
+				}
+				time.Sleep(time.Minute)
+				if reads, open := w.counts(); reads != 2 || open != 0 {
+					t.Errorf("have %d pieces read, %d transfers open, want 2 and none", reads, open)
+				}
+				checkQuiet(t, p)
+				use(t, p, 2, 0)
+			})
+		})
+	}
+}

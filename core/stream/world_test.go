@@ -156,6 +156,11 @@ func checkPool(t testing.TB, p *Pool) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for i, l := range p.open {
+		if l.taken >= l.pieces || l.given || l.err != nil || slices.Contains(p.open[:i], l) {
+			t.Errorf("%v is open: %d pieces of %d taken, given up: %v, error %v, open as %v", l.bank.key(l.id), l.taken, l.pieces, l.given, l.err, p.open)
+		}
+	}
 	for _, b := range p.banks {
 		owners := make([]int, b.slots)
 		for _, s := range b.free {
