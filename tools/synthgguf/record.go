@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,33 +18,38 @@ import (
 )
 
 // record writes what the routers pick along a simulated continuation, as host run --trace would for the file.
-func record(ctx context.Context, progress io.Writer, m *synth.Model, seed uint64, tokens int, recall []float64, path string, force bool) (err error) {
-	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if force {
-		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	}
+func record(ctx context.Context, progress io.Writer, m *synth.Model, seed uint64, tokens int, recall []float64, path string, force bool) error {
 	header, err := traceHeader(m)
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, flags, 0o644)
-	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s is there already: remove it, or give --force", path)
-	}
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err = errors.Join(err, f.Close()); err != nil {
-			os.Remove(path)
+	return replace(path, force, func(f *os.File) error {
+		layers, err := simulated(ctx, progress, m, seed, tokens, header)
+		if err != nil {
+			return err
 		}
-	}()
-	var layers []synth.Trace
+		trace := &routing.Trace{Header: header}
+		for pos := range tokens {
+			s := routing.Step{Decode: true, Pos: pos, Tokens: 1}
+			for _, t := range layers {
+				for _, e := range t.Picks[pos] {
+					s.Picks = append(s.Picks, uint16(e))
+				}
+			}
+			trace.Steps = append(trace.Steps, s)
+		}
+		simulate.Foretell(trace, recall, seed)
+		return routing.Write(f, trace)
+	})
+}
+
+// simulated is what the routers of a trace's layers pick.
+func simulated(ctx context.Context, progress io.Writer, m *synth.Model, seed uint64, tokens int, header *routing.Header) (layers []synth.Trace, err error) {
 	told := time.Now()
 	for i, l := range header.Layers {
 		t, err := m.Trace(ctx, seed, tokens, []int{l.Layer})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		layers = append(layers, t...)
 		if time.Since(told) > time.Second {
@@ -53,18 +57,7 @@ func record(ctx context.Context, progress io.Writer, m *synth.Model, seed uint64
 			fmt.Fprintf(progress, "synthgguf: layer %d of %d\n", i+1, len(header.Layers))
 		}
 	}
-	trace := &routing.Trace{Header: header}
-	for pos := range tokens {
-		s := routing.Step{Decode: true, Pos: pos, Tokens: 1}
-		for _, t := range layers {
-			for _, e := range t.Picks[pos] {
-				s.Picks = append(s.Picks, uint16(e))
-			}
-		}
-		trace.Steps = append(trace.Steps, s)
-	}
-	simulate.Foretell(trace, recall, seed)
-	return routing.Write(f, trace)
+	return layers, nil
 }
 
 // DefaultRecall is the share of picks that are guessed one MoE layer ahead, two, and so on: the mean of the four shipped

@@ -16,18 +16,33 @@ import (
 	"github.com/sluicehost/sluice/tools/synthgguf/synth"
 )
 
-// write makes the file. It is written under another name and renamed when it is whole and on the disk; an error or an
-// interrupt leaves nothing.
-func write(ctx context.Context, progress io.Writer, m *synth.Model, path string, force bool) (err error) {
-	if _, err := os.Lstat(path); err == nil && !force {
-		return fmt.Errorf("%s is there already: remove it, or give --force", path)
-	}
+// write makes the file.
+func write(ctx context.Context, progress io.Writer, m *synth.Model, path string, force bool) error {
 	chunks, size := layout(m)
-	dir := filepath.Dir(path)
-	if err := enough(dir, size, freeSpace); err != nil {
+	if err := replaceable(path, force); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*.part")
+	if err := enough(filepath.Dir(path), size, freeSpace); err != nil {
+		return err
+	}
+	start := time.Now()
+	r := &reporter{out: progress, size: size, start: start, next: start.Add(time.Second)}
+	if err := replace(path, force, func(f *os.File) error { return stream(ctx, f, chunks, r) }); err != nil {
+		return err
+	}
+	took := time.Since(start)
+	_, err := fmt.Fprintf(progress, "synthgguf: %s: %s, %d tensors, in %.1f s: %s/s handed to the system, %s/s until it was on the disk\n", path,
+		humanize.Bytes(size), len(m.Tensors), took.Seconds(), rate(size, r.written), rate(size, took))
+	return err
+}
+
+// replace makes a file. It is written under another name and renamed when it is whole and on the disk; an error or an
+// interrupt leaves what was there.
+func replace(path string, force bool, fill func(*os.File) error) (err error) {
+	if err := replaceable(path, force); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.part")
 	if err != nil {
 		return err
 	}
@@ -37,21 +52,29 @@ func write(ctx context.Context, progress io.Writer, m *synth.Model, path string,
 			os.Remove(f.Name())
 		}
 	}()
-	start := time.Now()
-	r := &reporter{out: progress, size: size, start: start, next: start.Add(time.Second)}
-	if err := stream(ctx, f, chunks, r); err != nil {
+	if err := fill(f); err != nil {
 		return err
 	}
 	if err := errors.Join(f.Sync(), f.Chmod(0o644), f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	return os.Rename(f.Name(), path)
+}
+
+// replaceable refuses what a new file must not take the place of: a rename would do so with a device, too.
+func replaceable(path string, force bool) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
 		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is no plain file: want another path", path)
+	case !force:
+		return fmt.Errorf("%s is there already: remove it, or give --force", path)
 	}
-	took := time.Since(start)
-	_, err = fmt.Fprintf(progress, "synthgguf: %s: %s, %d tensors, in %.1f s: %s/s handed to the system, %s/s until it was on the disk\n", path,
-		humanize.Bytes(size), len(m.Tensors), took.Seconds(), rate(size, r.written), rate(size, took))
-	return err
+	return nil
 }
 
 // enough says whether a folder has room, where that is known.

@@ -181,3 +181,33 @@ func BenchmarkStream(b *testing.B) {
 		}
 	}
 }
+
+// Neither a folder nor a link, which may be one to a device, gives way to a new file, and what fails half-way costs nothing of the
+// file that is there.
+func TestForceSpares(t *testing.T) {
+	dir := t.TempDir()
+	folder, link, old := filepath.Join(dir, "folder"), filepath.Join(dir, "link"), filepath.Join(dir, "old")
+	if err := errors.Join(os.Mkdir(folder, 0o700), os.Symlink(os.DevNull, link), os.WriteFile(old, []byte("old"), 0o600)); err != nil {
+		t.Skip(err)
+	}
+	m := tiny(t, "lfm2moe", 1)
+	for _, path := range []string{folder, link} {
+		for name, err := range map[string]error{
+			"write":  write(t.Context(), io.Discard, m, path, true),
+			"record": record(t.Context(), io.Discard, m, 1, 3, nil, path, true),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "is no plain file") {
+				t.Errorf("%s to %s: have error %v", name, path, err)
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := errors.Join(write(ctx, io.Discard, m, old, true), record(ctx, io.Discard, m, 1, 3, nil, old, true)); !errors.Is(err, context.Canceled) {
+		t.Errorf("have error %v, want the context's", err)
+	}
+	if have, err := os.ReadFile(old); string(have) != "old" {
+		t.Errorf("have %d bytes after an interrupt, error %v, want the file as it was", len(have), err)
+	}
+	alone(t, dir, "folder", "link", "old")
+}
