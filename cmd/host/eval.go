@@ -91,6 +91,7 @@ func (c *evalCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	defer stats.close()
 	l, err := c.traceFlag.load(a, c.modelFlags, c.registryFlags, c.engineFlags, engine.Options{Trace: d.trace()})
 	if err != nil {
 		return err

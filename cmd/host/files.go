@@ -30,12 +30,17 @@ func readLimited(path string, most int64) ([]byte, error) {
 type outputFile struct {
 	file     *os.File
 	replaces bool // something is there yet
+	fresh    bool // made by us, and nothing written yet
 }
 
 // createOutput makes the file that a flag names, or opens the one that is there, unless that is
 // a model or of a store: one slip of the hand must not cost a day's download.
 func createOutput(flag, path string) (*outputFile, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	fresh := err == nil
+	if !fresh {
+		f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
@@ -43,7 +48,7 @@ func createOutput(flag, path string) (*outputFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, errors.Join(err, f.Close()))
 	}
-	return &outputFile{f, replaces}, nil
+	return &outputFile{f, replaces, fresh}, nil
 }
 
 // mayReplace says whether a file holds something, and refuses one that is worth more than an output.
@@ -70,11 +75,24 @@ func (o *outputFile) Write(data []byte) (int, error) {
 		}
 		o.replaces = false
 	}
+	o.fresh = false
 	return o.file.Write(data)
 }
 
-// Close implements io.Closer. A file to which nothing was written is as it was.
-func (o *outputFile) Close() error { return o.file.Close() }
+// Close implements io.Closer. Where nothing was written all is as it was.
+func (o *outputFile) Close() error {
+	if !o.fresh {
+		return o.file.Close()
+	}
+	ours, err := o.file.Stat()
+	if err = errors.Join(err, o.file.Close()); err != nil {
+		return err
+	}
+	if there, err := os.Lstat(o.file.Name()); err == nil && os.SameFile(ours, there) && there.Size() == 0 {
+		return os.Remove(o.file.Name())
+	}
+	return nil
+}
 
 // writeOutput is createOutput with what is to be in the file.
 func writeOutput(flag, path string, data []byte) error {

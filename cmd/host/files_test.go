@@ -63,6 +63,10 @@ func TestOutputKeptUntilWritten(t *testing.T) {
 		if have := string(readFile(t, old)); r.code != 1 || have != was {
 			t.Errorf("%v: have code %d and %q there, want 1 and %q", args, r.code, have, was)
 		}
+		inProcess(t, "", append(args, old+".new", "--model", "/no/such")...)
+		if _, err := os.Lstat(old + ".new"); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%v: have %v, want no file where there was none", args, err)
+		}
 	}
 	f, err := createOutput("--out", old)
 	if err != nil {

@@ -64,6 +64,7 @@ func (c *runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	defer stats.close()
 	l, err := c.traceFlag.load(a, c.modelFlags, c.registryFlags, c.engineFlags, engine.Options{Top: sampler.Needs(), Timing: c.Stats})
 	if err != nil {
 		return err

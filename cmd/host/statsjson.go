@@ -171,6 +171,15 @@ func (f statsFlag) open(a *app) (*statsFile, error) {
 	return &statsFile{file, file}, nil
 }
 
+// close ends the file, where that was not done.
+func (f *statsFile) close() (err error) {
+	if f != nil && f.file != nil {
+		err = f.file.Close()
+		f.file = nil
+	}
+	return err
+}
+
 // write writes the report and ends the file.
 func (f *statsFile) write(r *statsReport) error {
 	if f == nil {
@@ -180,10 +189,8 @@ func (f *statsFile) write(r *statsReport) error {
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	err := e.Encode(r)
-	if f.file != nil {
-		if closed := f.file.Close(); err == nil {
-			err = closed
-		}
+	if closed := f.close(); err == nil {
+		err = closed
 	}
 	if err != nil {
 		return fmt.Errorf("--stats-json: %w", err)

@@ -71,9 +71,11 @@ func (p *pricing) busy(readers int) bool {
 	return p.waits > 0 && p.pieces >= keptBusy*float64(min(readers, stream.AtLimit))*p.waits
 }
 
-// bound says whether a disk that is kept busy decides what tokens take. Then a guess gains only what is read of it while nothing
-// waits, which guesses at the next layer are enough for.
-func (p *pricing) bound(readers int) bool { return p.busy(readers) && p.waited > mostWait*p.time }
+// bound says whether the disk decides what tokens take, with all readers at what layers wait for. Then a guess gains only what is
+// read of it while nothing waits, which guesses at the next layer are enough for.
+func (p *pricing) bound(readers int) bool {
+	return p.waits > 0 && p.pieces >= float64(readers)*p.waits && p.waited > mostWait*p.time
+}
 
 // price is a token's, and learns from it.
 func (p *pricing) price(t Token) float64 {
