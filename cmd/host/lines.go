@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 )
 
 // maxLine bounds a line of JSON input, or a prompt, in bytes; a longer one is an error of its own.
@@ -125,6 +126,9 @@ func parse(text []byte, v any) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the JSON object is cut off")
 	case err != nil:
+		if name, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
+			return fmt.Errorf("unknown field %s, want one of %s", name, strings.Join(fieldNames(v), ", "))
+		}
 		return jsonFault(err)
 	}
 	// Not d.More: that one takes a stray } for the end of an object that is open.
@@ -132,6 +136,16 @@ func parse(text []byte, v any) error {
 		return errors.New("the line goes on after the JSON object")
 	}
 	return nil
+}
+
+// fieldNames lists the JSON names of the fields of the struct that v points to.
+func fieldNames(v any) (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(v).Elem()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // jsonFault says what is wrong with JSON from outside, without Go's names of types.

@@ -118,7 +118,7 @@ var badLines = map[string]struct{ text, want string }{
 	"two":               {`{"tokens":[1]}{"tokens":[1]}`, "goes on after the JSON object"},
 	"trailing":          {`{"tokens":[1]} x`, "goes on after the JSON object"},
 	"stray brace":       {`{"tokens":[1]}}`, "goes on after the JSON object"},
-	"unknown field":     {`{"tokens":[1],"greddy":3}`, `unknown field "greddy"`},
+	"unknown field":     {`{"tokens":[1],"greddy":3}`, `unknown field "greddy", want one of id, tokens, prompt, parse_special, add_special, greedy, top, last`},
 	"string for number": {`{"tokens":[1],"greedy":"3"}`, `field "greedy": have a JSON string, want a whole number`},
 	"fraction":          {`{"tokens":[1],"greedy":1.5}`, `field "greedy": have a JSON number 1.5`},
 	"huge number":       {`{"tokens":[1],"top":1e999}`, `field "top": have a JSON number 1e999`},

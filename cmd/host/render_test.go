@@ -40,7 +40,7 @@ func TestRender(t *testing.T) {
 {"id":"x","error":"no messages"}
 {"error":"no messages"}
 {"text":":;1999"}
-{"error":"not as it should be: json: unknown field \"contxt\""}
+{"error":"unknown field \"contxt\", want one of id, context, tokens, name, text, error"}
 {"id":1,"error":"have no \"context\", want an object with the variables of the template"}
 {"error":"have no \"context\", want an object with the variables of the template"}
 {"error":"the JSON object is cut off"}
