@@ -75,6 +75,7 @@ func (c *benchCmd) table() bool { return len(c.Budgets) > 0 || c.Cache != cacheA
 type benchPlan struct {
 	text     string
 	budget   budget // for --gpu-budget
+	sized    bool   // a size, not a share, auto or max
 	bytes    uint64 // of the GPU, in all
 	slots    int
 	tooSmall *engine.BudgetError // nil where it is not
@@ -93,7 +94,7 @@ func (c *benchCmd) plans(a *app, s *benchSurvey) (out []benchPlan, err error) {
 		budgets = []benchBudget{{text: text, budget: c.GPUBudget}}
 	}
 	for _, b := range budgets {
-		p := benchPlan{text: b.text, budget: b.budget}
+		p := benchPlan{text: b.text, budget: b.budget, sized: b.share == 0 && !b.budget.auto && !b.budget.max}
 		switch bytes, _ := b.budget.resolve(a.ctx, s.device); {
 		case b.share > 0:
 			p.budget = budget{bytes: s.budgetFor(b.share)}
@@ -133,7 +134,11 @@ func (s *benchSurvey) budgetFor(share float64) uint64 {
 func (p benchPlan) why(s *benchSurvey) string {
 	least := p.tooSmall
 	share := 100 * float64(least.Pool) / float64(s.whole)
-	return fmt.Sprintf("too small: want at least %.1f%%, in all %s (--gpu-budget %d)", math.Ceil(10*share)/10, size(least.Want()), least.Want())
+	have := "" // where a size was given: one without its unit is bytes, which its text doesn't say
+	if p.sized {
+		have = fmt.Sprintf("have %s, ", size(p.budget.bytes))
+	}
+	return fmt.Sprintf("too small: %swant at least %.1f%%, in all %s (--gpu-budget %d)", have, math.Ceil(10*share)/10, size(least.Want()), least.Want())
 }
 
 // cpuProfile is where the CPU time goes. It keeps the first error, which the profiler loses.
