@@ -33,6 +33,8 @@ type planCmd struct {
 func (planCmd) Help() string {
 	return `Shows what fits where at a GPU budget: bytes by kind, slots, the smallest budget that works. It loads no weights and needs no GPU. With --trace it computes what pools of other sizes would have found of the experts asked for: by LRU (one pass over the trace), by frequency, by one LRU over all layers, and with the best choice that anyone could make. Tokens per second are the least of the limits (docs/streaming.md).
 
+What fits is that of host run without --temp. Sampling takes a little more, without --top-k a few MB where the vocabulary is large; so do the --snapshots of chat.
+
 With --trace alone, and no model, budgets are those of the expert pool. The exit code is 1 where the model does not fit.`
 }
 

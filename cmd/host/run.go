@@ -28,7 +28,7 @@ type runCmd struct {
 	Tokens int     `name:"tokens" short:"n" default:"512" placeholder:"N" help:"Most tokens to generate (default 512)."`
 	Raw    bool    `help:"Continue the prompt as it is, without a chat template. A BOS is put in front where the model asks for one, and special tokens in the prompt are recognized."`
 	Temp   float64 `default:"0" placeholder:"T" help:"Temperature; 0 (default) takes the likeliest token."`
-	TopK   int     `default:"0" placeholder:"K" help:"Draw from the K likeliest tokens only; 0 (default) is all."`
+	TopK   int     `default:"0" placeholder:"K" help:"With --temp, draw from the K likeliest tokens only; 0 (default) is all."`
 	Seed   *uint64 `short:"s" placeholder:"SEED" help:"Of the random numbers for --temp. Default: another one each time; it is shown at the end."`
 }
 
