@@ -199,3 +199,35 @@ func TestControllerBoundByDisk(t *testing.T) {
 		}
 	}
 }
+
+// One token of a machine that slept, or of a process that was stopped, tells nothing about the tokens after it.
+func TestControllerSleep(t *testing.T) {
+	w := world{wait: []float64{1, 1.5, 2, 2.5, 3, 3.5, 4}, wrong: make([]float64, 7)}
+	best := w.spend(nil, 0, 300)
+	for _, asleep := range []time.Duration{time.Minute, 8 * time.Hour} {
+		sum := 0.0
+		for i := range 20 {
+			c := New(6, 4)
+			w.spend(c, 0, 100+7*i)
+			c.Token(Token{Took: asleep, Waited: asleep, Waits: 1, Pieces: 9, Needed: 10})
+			sum += w.spend(c, 0, 300) / 20
+		}
+		if sum > best/0.97 {
+			t.Errorf("%v: have %.1f ms a token after it, want at most 3 %% above %.1f", asleep, 1e3*sum, 1e3*best)
+		}
+	}
+}
+
+// Everything at once costs a hundred times as much, or as little, and other depths pay.
+func TestControllerFollowsFar(t *testing.T) {
+	for _, times := range []float64{100, 0.01} {
+		w := world{wait: []float64{300, 200, 150, 120, 100}, wrong: make([]float64, 5)}
+		c := New(4, 4)
+		w.spend(c, 0, 500)
+		w.wait = []float64{100 * times, 200 * times, 300 * times, 400 * times, 500 * times}
+		w.spend(c, 0, 600)
+		if mean, best := w.spend(c, 0, 300), w.spend(nil, 0, 300); mean > best/near {
+			t.Errorf("%v: have %.1f ms a token after the change, want at most 6 %% above %.1f", times, 1e3*mean, 1e3*best)
+		}
+	}
+}

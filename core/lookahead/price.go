@@ -37,10 +37,12 @@ const (
 	memory   = 48.0  // tokens over which sums are kept
 	caution  = 0.15  // harm of a wrong guess before any is seen
 	weight   = 20.0  // wrong guesses that this counts as much as
+	few      = 3.0   // tokens that tell nothing yet of what is unusual
 	enough   = 16.0  // guesses that tell how many are right
 	tooFew   = 0.15  // share of those that are right below which deeper ones are not tried
 	mostWait = 0.7   // share of a token's time that is waiting for records, from which on the disk decides
 	keptBusy = 0.6   // share of the readers that have a piece of what a layer waits for, from which on guesses find none idle
+	unusual  = 8.0   // times what a token like it takes: the most that one token counts for. More has other causes: a machine that slept, a process that was stopped
 	forgiven = 0.998 // of a token's wrong and harm, a token later
 )
 
@@ -77,16 +79,26 @@ func (p *pricing) bound(readers int) bool {
 	return p.waits > 0 && p.pieces >= float64(readers)*p.waits && p.waited > mostWait*p.time
 }
 
+// believed is what a token took and waited, as far as it can be the doing of what it needed.
+func (p *pricing) believed(t Token, need float64) (took, waited float64) {
+	took, waited = t.Took.Seconds(), t.Waited.Seconds()
+	base, each := p.line()
+	if most := unusual * (base + each*need); p.n > few && most > 0 && took > most {
+		return most, waited * most / took
+	}
+	return took, waited
+}
+
 // price is a token's, and learns from it.
 func (p *pricing) price(t Token) float64 {
-	took, wrong := t.Took.Seconds(), float64(t.Guessed-t.Useful)
+	need, wrong := float64(t.Needed), float64(t.Guessed-t.Useful)
+	took, waited := p.believed(t, need)
 	const keep = 1 - 1/memory
-	need := float64(t.Needed)
 	for _, x := range []struct {
 		sum *float64
 		add float64
 	}{{&p.n, 1}, {&p.time, took}, {&p.need, need}, {&p.square, need * need}, {&p.product, took * need},
-		{&p.guessed, float64(t.Guessed)}, {&p.useful, float64(t.Useful)}, {&p.pieces, float64(t.Pieces)}, {&p.waits, float64(t.Waits)}, {&p.waited, t.Waited.Seconds()}} {
+		{&p.guessed, float64(t.Guessed)}, {&p.useful, float64(t.Useful)}, {&p.pieces, float64(t.Pieces)}, {&p.waits, float64(t.Waits)}, {&p.waited, waited}} {
 		*x.sum = *x.sum*keep + x.add
 	}
 	p.wrong, p.harm = p.wrong*forgiven+wrong, p.harm*forgiven+float64(t.Harmed)
