@@ -36,10 +36,17 @@ func (chatCmd) Help() string {
 // maxSnapshots bounds --snapshots; each may be tens of megabytes.
 const maxSnapshots = 64
 
+func checkSnapshots(n int) error {
+	if n < 0 || n > maxSnapshots {
+		return fmt.Errorf("--snapshots: have %d, want 0 to %d", n, maxSnapshots)
+	}
+	return nil
+}
+
 // Run talks until the input ends.
 func (c *chatCmd) Run(a *app) error {
-	if c.Snapshots < 0 || c.Snapshots > maxSnapshots {
-		return fmt.Errorf("--snapshots: have %d, want 0 to %d", c.Snapshots, maxSnapshots)
+	if err := checkSnapshots(c.Snapshots); err != nil {
+		return err
 	}
 	if c.Tokens < 1 {
 		return fmt.Errorf("-n: have %s, want 1 or more", plural(c.Tokens, "token"))

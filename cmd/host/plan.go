@@ -10,6 +10,7 @@ import (
 	"github.com/sluicehost/sluice/core/engine"
 	"github.com/sluicehost/sluice/core/gpu"
 	"github.com/sluicehost/sluice/core/routing"
+	"github.com/sluicehost/sluice/core/sample"
 	"github.com/sluicehost/sluice/core/simulate"
 	"github.com/sluicehost/sluice/core/store"
 	"github.com/sluicehost/sluice/core/stream"
@@ -25,6 +26,9 @@ type planCmd struct {
 	DiskGBs   float64 `name:"disk-gbs" placeholder:"X" help:"With --trace, a limit: GB per second that expert records are read at. Default: no limit."`
 	UploadGBs float64 `name:"upload-gbs" placeholder:"X" help:"With --trace, a limit: GB per second from memory to the GPU. Default: no limit."`
 	TokenMS   float64 `name:"token-ms" placeholder:"X" help:"With --trace, a limit: milliseconds that a token takes with every expert resident. Default: no limit."`
+	Temp      float64 `default:"0" placeholder:"T" help:"As of run or chat: sampling needs room for more logits than taking the likeliest token (0, the default)."`
+	TopK      int     `default:"0" placeholder:"K" help:"With --temp, as of run or chat."`
+	Snapshots int     `default:"0" placeholder:"N" help:"As of chat, whose default is 2 (here 0)."`
 	SVG       string  `name:"svg" placeholder:"FILE" help:"Draw the curves of --trace into this file, in place of what is there."`
 	JSON      bool    `name:"json" help:"As JSON."`
 }
@@ -33,7 +37,7 @@ type planCmd struct {
 func (planCmd) Help() string {
 	return `Shows what fits where at a GPU budget: bytes by kind, slots, the smallest budget that works. It loads no weights and needs no GPU. With --trace it computes what pools of other sizes would have found of the experts asked for: by LRU (one pass over the trace), by frequency, by one LRU over all layers, and with the best choice that anyone could make. Tokens per second are the least of the limits (docs/streaming.md).
 
-What fits is that of host run without --temp. Sampling takes a little more, without --top-k a few MB where the vocabulary is large; so do the --snapshots of chat.
+What fits is that of host run. Sampling takes a little more, without --top-k a few MB where the vocabulary is large, and so do the snapshots of chat: say so with --temp, --top-k and --snapshots (host chat without flags: --temp 0.7 --top-k 40 --snapshots 2).
 
 With --trace alone, and no model, budgets are those of the expert pool. The exit code is 1 where the model does not fit.`
 }
@@ -161,7 +165,14 @@ func (c *planCmd) plan(a *app, r *planReport) (*planner, error) {
 		return nil, err
 	}
 	defer process.Close()
-	header, options := store.Header(f.File), c.engineFlags.options(engine.Options{Top: 1}, 0)
+	sampler, err := sample.New(sample.Params{Temp: c.Temp, TopK: c.TopK})
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSnapshots(c.Snapshots); err != nil {
+		return nil, err
+	}
+	header, options := store.Header(f.File), c.engineFlags.options(engine.Options{Top: sampler.Needs(), Snapshots: c.Snapshots}, 0)
 	ask := func(ctx, chunk int, kv string) (*engine.Planned, error) {
 		o := options
 		o.Context, o.Chunk, o.KVF32 = ctx, chunk, kv == "f32"

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -92,6 +93,26 @@ func wellFormed(t *testing.T, data []byte, text string) {
 	}
 	if !bytes.Contains(data, []byte(text)) || bytes.Contains(data, []byte("NaN")) || bytes.Contains(data, []byte("Inf")) {
 		t.Errorf("have no %q, or NaN, in %s", text, data)
+	}
+}
+
+// TestPlanSampling: the smallest budget is that of a run that samples as --temp and --top-k say.
+func TestPlanSampling(t *testing.T) {
+	t.Parallel()
+	needGPU(t)
+	sampling := []string{"--temp", "0.8", "--top-k", "40"}
+	greedy, _ := planTiny(t, "--gpu-budget", "max")
+	x, _ := planTiny(t, append([]string{"--gpu-budget", "max"}, sampling...)...)
+	if x.Smallest <= greedy.Smallest {
+		t.Errorf("have %d bytes for sampling, %d without, want more", x.Smallest, greedy.Smallest)
+	}
+	run := func(budget uint64) result {
+		return runHost(t, "", append([]string{"run", "--raw", "--no-warm", "--model", tiny, "--prompt", "x", "-n", "1", "--gpu-budget", fmt.Sprint(budget)}, sampling...)...)
+	}
+	run(x.Smallest).ok(t)
+	run(x.Smallest-1).fails(t, "want at least")
+	if r := runHost(t, "", "plan", "--model", tiny, "--snapshots", "-1"); r.code != 1 || !strings.Contains(r.stderr, "--snapshots: have -1, want 0 to 64") {
+		t.Errorf("have code %d, %s", r.code, r.stderr)
 	}
 }
 

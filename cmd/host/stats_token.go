@@ -83,8 +83,13 @@ func (c countReport) hitRate() float64 {
 	return float64(c.Hits) / float64(max(c.Hits+c.Late+c.Misses, 1))
 }
 
-func (c countReport) hitText() string    { return shareText(c.Hits, c.Hits+c.Late+c.Misses) }
-func (c countReport) recallText() string { return shareText(c.Useful, c.Useful+c.Misses) }
+func (c countReport) hitText() string { return shareText(c.Hits, c.Hits+c.Late+c.Misses) }
+func (c countReport) recallText() string {
+	if c.Guessed == 0 {
+		return "-"
+	}
+	return shareText(c.Useful, c.Useful+c.Misses)
+}
 
 // recall is the share that guesses foresaw of the experts that would have been missing without them.
 func (c countReport) recall() float64 {

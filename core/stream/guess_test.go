@@ -421,3 +421,24 @@ func TestGivenUpGuessFails(t *testing.T) {
 		})
 	}
 }
+
+// Guesses that are given up allocate nothing: there may be hundreds a token.
+func TestDropsAllocateNothing(t *testing.T) {
+	banks := oneBank(8)
+	w := newWorld(t, banks)
+	release := make(chan struct{})
+	w.before = func(context.Context, Key) error { <-release; return nil }
+	p := newPool(t, w, banks, 2)
+	p.Guess(2, []int{0}, 0) // the one reader that guesses may have is at it
+	for reads := 0; reads == 0; reads, _ = w.counts() {
+		time.Sleep(time.Millisecond)
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		p.Guess(2, []int{1, 2, 3}, 0)
+		p.DropGuesses(2)
+	}); n != 0 {
+		t.Errorf("have %v allocations, want 0", n)
+	}
+	close(release)
+	checkQuiet(t, p)
+}

@@ -171,7 +171,9 @@ func (p *Pool) finish(l *load, err error) {
 		p.answered()
 	}
 	if err != nil {
-		err = fmt.Errorf("stream: %v: %w", b.key(l.id), err)
+		if len(l.waiting) > 0 || l.filling != nil { // guesses are given up by the hundred
+			err = fmt.Errorf("stream: %v: %w", b.key(l.id), err)
+		}
 		e.pins = 0
 		b.release(l.slot)
 		c.Failed++
