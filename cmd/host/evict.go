@@ -29,7 +29,7 @@ func (e *eviction) UnmarshalText(text []byte) error {
 	case name == "freq" && given:
 		n, err := parseNumber(half)
 		if err != nil || !(n > 0 && n <= maxHalf) {
-			return fmt.Errorf("have a half-life of %q tokens, want a number of more than 0 such as 8", half)
+			return fmt.Errorf("have a half-life of %q tokens, want a number of more than 0 and at most 1e9, such as 8", half)
 		}
 		e.half = n
 		return nil
