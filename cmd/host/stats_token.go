@@ -73,7 +73,7 @@ func (l *loaded) since(m mark) *tokenReport {
 		t.Rate = t.Read / t.DiskWait
 	}
 	x, y := now.experts, m.experts
-	t.found = countReport{Hits: x.Hits - y.Hits, Late: x.Late - y.Late, Misses: x.Misses - y.Misses, Useful: x.Useful - y.Useful}
+	t.found = countReport{Hits: x.Hits - y.Hits, Late: x.Late - y.Late, Misses: x.Misses - y.Misses, Guessed: x.Guessed - y.Guessed, Useful: x.Useful - y.Useful}
 	t.HitRate, t.Recall = t.found.hitRate(), t.found.recall()
 	return t
 }
@@ -85,7 +85,7 @@ func (c countReport) hitRate() float64 {
 
 func (c countReport) hitText() string { return shareText(c.Hits, c.Hits+c.Late+c.Misses) }
 func (c countReport) recallText() string {
-	if c.Guessed == 0 {
+	if c.Guessed == 0 && c.Useful == 0 { // what is useful may have been guessed before the tokens counted
 		return "-"
 	}
 	return shareText(c.Useful, c.Useful+c.Misses)

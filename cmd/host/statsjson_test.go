@@ -72,6 +72,24 @@ func TestRecall(t *testing.T) {
 	}
 }
 
+// TestRunRecall: in a small pool, where some is guessed, the line of the tokens made tells their recall, as the table does that of all.
+func TestRunRecall(t *testing.T) {
+	t.Parallel()
+	needGPU(t)
+	args := []string{"--model", tiny, "--raw", "--prompt", "In the beginning", "-n", "12", "--no-warm", "--stats", "--stats-json", "-", "--lookahead", "2"}
+	budget := smallestBudget(t, "run", args...)
+	r := runHost(t, "", append([]string{"run", "--gpu-budget", fmt.Sprint(budget + 1<<19)}, args...)...)
+	_, report, _ := strings.Cut(r.stdout, "\n{")
+	var s statsReport
+	if err := json.Unmarshal([]byte("{"+report), &s); err != nil || r.code != 0 {
+		t.Fatalf("%v: have code %d, output %s, errors %s", err, r.code, r.stdout, r.stderr)
+	}
+	want := "guess recall " + percentText(s.PerToken.Recall) + "\n"
+	if s.Experts.Guessed == 0 || s.PerToken.Recall <= 0 || !strings.Contains(r.stderr, want) {
+		t.Errorf("have %d guesses and no %q in\n%s", s.Experts.Guessed, want, r.stderr)
+	}
+}
+
 // TestStatsJSON: the report of an evaluation in the smallest pool, one token at a time.
 func TestStatsJSON(t *testing.T) {
 	t.Parallel()
