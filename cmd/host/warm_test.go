@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,7 +12,7 @@ import (
 func TestWarmStart(t *testing.T) {
 	t.Parallel()
 	needGPU(t)
-	home := t.TempDir()
+	home, text := t.TempDir(), ""
 	run := func(more ...string) result {
 		t.Helper()
 		cmd := command(t, append([]string{"run", "--model", tiny, "--raw", "--prompt", "In the beginning", "-n", "6", "--gpu-budget", "22MB"}, more...)...)
@@ -22,7 +23,20 @@ func TestWarmStart(t *testing.T) {
 		}
 		return r
 	}
+	filled := func(more ...string) int64 {
+		t.Helper()
+		file := filepath.Join(home, "stats.json")
+		if r := run(append(more, "--stats-json", file)...); r.stdout != text {
+			t.Errorf("%v: have %q, at first %q", more, r.stdout, text)
+		}
+		var s statsReport
+		if err := json.Unmarshal(readFile(t, file), &s); err != nil {
+			t.Fatal(err)
+		}
+		return s.Experts.Filled
+	}
 	first := run()
+	text = first.stdout
 	files, err := filepath.Glob(filepath.Join(home, ".cache", "sluice", "experts", "*"))
 	if err != nil || len(files) != 1 || !strings.HasSuffix(files[0], ".json") {
 		t.Fatalf("have files %v, error %v, want one", files, err)
@@ -31,8 +45,11 @@ func TestWarmStart(t *testing.T) {
 	if err != nil || len(keys) == 0 {
 		t.Fatalf("have %d experts, error %v", len(keys), err)
 	}
-	if second := run(); second.stdout != first.stdout {
-		t.Errorf("have %q, at first %q", second.stdout, first.stdout)
+	if n := filled(); n == 0 {
+		t.Error("the second start filled no slot with what the first one used")
+	}
+	if n := filled("--no-warm"); n != 0 {
+		t.Errorf("--no-warm: have %d slots filled", n)
 	}
 	for name, text := range map[string]string{"cut": `{"format":1,"exp`, "format": `{"format":9}`, "strange": `{"format":1,"experts":[[99,1],[-1,5],[2,100000],[2,1]]}`, "types": `{"format":1,"experts":[["a"]]}`} {
 		if err := os.WriteFile(files[0], []byte(text), 0o644); err != nil {
