@@ -131,6 +131,51 @@ func TestGuessSpares(t *testing.T) {
 	}
 }
 
+// What is guessed and there already is not the next to go.
+func TestGuessProtects(t *testing.T) {
+	w, p := slowPool(t, 4, 2)
+	w.before = nil
+	use(t, p, 2, 0, 1, 2, 3)
+	if n := p.Guess(2, []int{0}, 0); n != 0 {
+		t.Errorf("have %d loads of what is there, want none", n)
+	}
+	use(t, p, 2, 4) // 1 is the least recently used now
+	before := total(p.Counters(nil)).Misses
+	use(t, p, 2, 0)
+	if have := total(p.Counters(nil)).Misses; have != before {
+		t.Error("an expert that was guessed was the next to go")
+	}
+	use(t, p, 2, 1)
+	if have := total(p.Counters(nil)).Misses; have != before+1 {
+		t.Errorf("have %d misses, want %d: the expert used longest ago was to go", have, before+1)
+	}
+}
+
+// However many are guessed, so many records are on their way at most as readers may guess, whatever calls ask for meanwhile: of
+// each a reader is at a piece, but for one that they left for what is asked for.
+func TestGuessesBounded(t *testing.T) {
+	for _, pieces := range []int{1, 3, 8} {
+		synctest.Test(t, func(t *testing.T) {
+			const readers = 4
+			w, p := slowPool(t, 8, readers)
+			w.pieces = pieces
+			p.Guess(2, []int{0, 1, 2, 3, 4, 5, 6}, 0)
+			time.Sleep(time.Millisecond)
+			if _, open := w.counts(); open == 0 || open > readers-1 {
+				t.Errorf("%d pieces: have %d guesses on their way, want 1 to %d", pieces, open, readers-1)
+			}
+			use(t, p, 3, 5)
+			time.Sleep(time.Minute)
+			if w.most > 1+readers {
+				t.Errorf("%d pieces: have %d records on their way at once, want at most %d", pieces, w.most, 1+readers)
+			}
+			if have := len(w.loaded()); have != 8 {
+				t.Errorf("%d pieces: have %d loads, want 8", pieces, have)
+			}
+		})
+	}
+}
+
 // Everything resident is known, and stays so.
 func TestWhole(t *testing.T) {
 	banks := []Bank{{Layers: []int{2}, Experts: 3, RecordBytes: 1, Slots: 3}}
