@@ -81,18 +81,28 @@ func checkAhead(t *testing.T, m *engine.Model, tokens int, whole bool) {
 	}
 }
 
-// Once everything is resident, a token has one readback.
+// Once everything is resident a token has one readback, and the commands of the next one are encoded before it ends; the logits are
+// those of waiting for each layer.
 func TestOneReadbackWhenResident(t *testing.T) {
 	dev, seed := gputest.Open(t), seedOf(t)
-	m := load(t, dev, toyFile(t, seed), engine.Options{})
-	s := session(t, m)
-	feed(t, s, tokensOf(seed, 3))
+	f, tokens := toyFile(t, seed), tokensOf(seed, 8)
+	want := oneByOne(t, load(t, dev, f, engine.Options{Wait: true}), tokens)
+	m := load(t, dev, f, engine.Options{Sessions: 2})
+	feed(t, session(t, m), tokens[:3])
 	if err := m.Fill(context.Background(), append(m.Hot(), stream.Key{Layer: 99, Expert: 1})); err != nil || !m.Resident() {
 		t.Fatalf("have error %v, resident %v, want all experts on the GPU", err, m.Resident())
 	}
-	before := m.Stats()
-	feed(t, s, []int32{1})
-	if now := m.Stats(); now.Readbacks != before.Readbacks+1 || now.Stops != before.Stops {
-		t.Errorf("have %d readbacks and %d stops for a token, want 1 and 0", now.Readbacks-before.Readbacks, now.Stops-before.Stops)
+	s := session(t, m)
+	for i, id := range tokens {
+		before := m.Stats()
+		if !equalRows(feed(t, s, []int32{id}), want[i:i+1]) {
+			t.Errorf("token %d: logits differ from those with a wait for each layer", i)
+		}
+		if now := m.Stats(); now.Readbacks != before.Readbacks+1 || now.Stops != before.Stops {
+			t.Errorf("token %d: have %d readbacks and %d stops, want 1 and 0", i, now.Readbacks-before.Readbacks, now.Stops-before.Stops)
+		}
+		if !engine.NextEncoded(m) {
+			t.Errorf("token %d: the next one's commands are not encoded", i)
+		}
 	}
 }

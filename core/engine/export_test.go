@@ -17,3 +17,6 @@ func BreakArrivals(m *Model) {
 	defer x.delivering.Unlock()
 	x.arrived.commands.Clear(x.banks[0], 1, 4) // no multiple of 4
 }
+
+// NextEncoded says whether the commands of the next token of a step with every expert resident are encoded.
+func NextEncoded(m *Model) bool { return m.token.whole.ready }
