@@ -73,7 +73,7 @@ func (c *planCmd) Run(a *app) error {
 	if err := c.engineFlags.check(); err != nil {
 		return err
 	}
-	r := &planReport{KV: c.KV, Evict: c.Evict.String(), Limits: limits, Curve: []planPoint{}, readers: c.Readers, depth: int(c.Lookahead)}
+	r := &planReport{KV: c.KV, Evict: c.Evict.String(), Limits: limits, Curve: []planPoint{}, RAMCache: uint64(c.RAMCache), readers: c.Readers, depth: int(c.Lookahead)}
 	if r.readers <= 0 {
 		r.readers = engine.DefaultReaders()
 	}

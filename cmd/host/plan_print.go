@@ -38,6 +38,9 @@ func (r *planReport) printBudget(w io.Writer) {
 		}
 		fmt.Fprintf(t, "  total\t%s\t%s requested, the rest is rounding\n", size(r.Total), size(r.Requested))
 	})
+	if r.RAMCache > 0 {
+		fmt.Fprintf(w, "\nand up to %s of host memory for --ram-cache\n", size(r.RAMCache))
+	}
 	fmt.Fprintf(w, "\nsmallest budget %s (--gpu-budget %d); %s resident from %s on\n", size(r.Smallest), r.Smallest, r.largestText(), size(r.Largest))
 	if !r.Fits {
 		fmt.Fprintf(w, "DOES NOT FIT in %s\n", size(r.Budget))
@@ -68,6 +71,9 @@ func (r *planReport) printCurve(w io.Writer) {
 		fmt.Fprint(w, "; recorded with another file of this shape")
 	}
 	fmt.Fprintf(w, "\nfound of the experts that tokens asked for; read with --evict %s\n\n", r.Evict)
+	if r.RAMCache > 0 {
+		fmt.Fprint(w, "what --ram-cache finds of READ/TOKEN is not taken off: such records take no reading, but uploading\n\n")
+	}
 	known := r.Limits.Known()
 	table(w, func(t io.Writer) {
 		fmt.Fprint(t, "BUDGET\tSLOTS\tSHARE\tLRU\tFREQ\tONE LRU\tBEST\tREAD/TOKEN")

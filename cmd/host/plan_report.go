@@ -37,7 +37,8 @@ type planReport struct {
 	Most         int                 `json:"most_slots"`     // that it gives; fewer than experts where bindings are too small
 	Bytes        map[gpu.Kind]uint64 `json:"bytes,omitempty"`
 	Total        uint64              `json:"total"`
-	Requested    uint64              `json:"requested"` // the total without what rounding up costs
+	Requested    uint64              `json:"requested"`           // the total without what rounding up costs
+	RAMCache     uint64              `json:"ram_cache,omitempty"` // of host memory, the most
 	Pool         planPool            `json:"pool"`
 	Suggestions  []string            `json:"suggestions,omitempty"` // where it does not fit
 	Evict        string              `json:"evict"`

@@ -130,6 +130,9 @@ func TestPlanWithoutGPU(t *testing.T) {
 			t.Errorf("have code %d, errors %s, no %q in\n%s", r.code, r.stderr, want, r.stdout)
 		}
 	}
+	if r := plan("--ram-cache", "2MB"); r.code != 0 || !strings.Contains(r.stdout, "and up to 2.00 MB of host memory for --ram-cache\n") {
+		t.Errorf("have code %d, %s%s", r.code, r.stderr, r.stdout)
+	}
 	if r := plan("--device", "cpu", "--gpu-budget", "max"); r.code != 0 || !strings.Contains(r.stdout, "Mesa's CPU driver; budget max") {
 		t.Errorf("have code %d, %s%s", r.code, r.stderr, r.stdout)
 	}
