@@ -47,6 +47,8 @@ type Options struct {
 	Keep      bool                         // give records that leave the GPU back to the source, a Keeper
 	Policy    func(keys int) stream.Policy // makes each bank's eviction policy; nil is the pool's default
 	Progress  func(done, total uint64)     // of the dense upload, in bytes; may be nil
+
+	binding uint64 // the most that is bound of a bank, for tests; 0 is what the device allows
 }
 
 // Routed is told which experts the tokens of a step at positions pos, pos + 1, … picked in an MoE layer (numbered as in the
@@ -102,8 +104,12 @@ func Load(ctx context.Context, dev *gpu.Device, h *program.Header, p Planner, op
 	if err := planned.checkLoops(device.Limits); err != nil {
 		return nil, err
 	}
-	planned = planned.stretched(dev.Limits(), o)
-	m := &Model{Planned: planned, device: dev, limits: dev.Limits(), snapshots: o.Snapshots, routed: o.Routed, busy: make(chan struct{}, 1)}
+	limits := dev.Limits()
+	if o.binding > 0 {
+		limits.MaxStorageBinding = o.binding
+	}
+	planned = planned.stretched(limits, o)
+	m := &Model{Planned: planned, device: dev, limits: limits, snapshots: o.Snapshots, routed: o.Routed, busy: make(chan struct{}, 1)}
 	m.sessions.budget, m.sessions.planned = o.Budget, max(1, o.Sessions)
 	mask, err := suppressMask(o.Suppress, m.Plan.Model.Vocab)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehost/sluice/core/gpu"
 	"github.com/sluicehost/sluice/core/gpu/gputest"
 	"github.com/sluicehost/sluice/core/store"
+	"github.com/sluicehost/sluice/sdk/ggml"
 	"github.com/sluicehost/sluice/sdk/program"
 )
 
@@ -50,6 +51,37 @@ func smallestBudget(m *engine.Model) uint64 {
 		n += gpu.Reserved(toyTopK * r.Stride)
 	}
 	return n
+}
+
+// Layers of one record layout give the same bits in one bank, and in a bank each, as where all of them exceed a binding.
+func TestBanksOfALayoutGiveTheSameLogits(t *testing.T) {
+	dev, seed := gputest.Open(t), seedOf(t)
+	f, tokens := toyFileOf(t, seed, ggml.Q4_0, ggml.Q4_0), tokensOf(seed, 12)
+	o := engine.Options{Sessions: 2}
+	whole := load(t, dev, f, o)
+	run := func(m *engine.Model) (rows [][]float32) {
+		rows = append(rows, feed(t, session(t, m), tokens)...)
+		s := session(t, m)
+		for _, id := range tokens {
+			rows = append(rows, feed(t, s, []int32{id})...)
+		}
+		return rows
+	}
+	want, one := run(whole), whole.Records[0].Stride*toyExperts
+	small := whole.Budget.Total() - whole.Budget.Pool + 2*gpu.Reserved(toyTopK*whole.Records[0].Stride)
+	for _, c := range []struct {
+		limit, budget uint64
+		banks         int
+	}{{0, 0, 1}, {2 * one, 0, 1}, {2*one - 1, 0, 2}, {one, 0, 2}, {one / 2, 0, 2}, {one, small, 1}, {one / 2, small, 2}} {
+		o.Budget = c.budget
+		m := load(t, dev, f, engine.BankLimit(o, c.limit))
+		if n := engine.Banks(m); n != c.banks {
+			t.Errorf("%+v: have %d banks", c, n)
+		}
+		if !equalRows(run(m), want) {
+			t.Errorf("%+v: the logits differ", c)
+		}
+	}
 }
 
 // What is predicted per kind is what is made, and it all goes away again.

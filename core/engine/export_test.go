@@ -18,5 +18,14 @@ func BreakArrivals(m *Model) {
 	x.arrived.commands.Clear(x.banks[0], 1, 4) // no multiple of 4
 }
 
+// BankLimit has a model's banks be no larger than so many bytes, as a device's largest binding does.
+func BankLimit(o Options, bytes uint64) Options {
+	o.binding = bytes
+	return o
+}
+
+// Banks is how many banks a model's pool has.
+func Banks(m *Model) int { return len(m.experts.banks) }
+
 // NextEncoded says whether the commands of the next token of a step with every expert resident are encoded.
 func NextEncoded(m *Model) bool { return m.token.whole.ready }

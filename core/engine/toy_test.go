@@ -71,8 +71,14 @@ func (planner) Encode(_ context.Context, r *program.EncodeRequest) (*program.Pro
 	return sdk.Encode(toy{}, r)
 }
 
-// toyFile writes a file of random weights and opens it.
+// toyFile writes a file of random weights and opens it. The records of its two MoE layers are unlike.
 func toyFile(t testing.TB, seed uint64) *gguf.File {
+	t.Helper()
+	return toyFileOf(t, seed, ggml.Q4_0, ggml.Q8_0)
+}
+
+// toyFileOf is toyFile with types for the down projections of the two MoE layers' experts.
+func toyFileOf(t testing.TB, seed uint64, down ...ggml.Type) *gguf.File {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
 	m := &gguftest.Model{Metadata: gguftest.Pairs("general.architecture", "toy")}
@@ -106,7 +112,7 @@ func toyFile(t testing.TB, seed uint64) *gguf.File {
 				clear(m.Tensor(p + "bias").Data[4:]) // a large bias would pick the same experts for every token
 				add(p+"gate", ggml.Q4_0, toyHidden, toyFF, toyExperts)
 				add(p+"up", ggml.Q4_0, toyHidden, toyFF, toyExperts)
-				add(p+"down", []ggml.Type{ggml.Q4_0, ggml.Q8_0}[i], toyFF, toyHidden, toyExperts)
+				add(p+"down", down[i], toyFF, toyHidden, toyExperts)
 			case "dense":
 				add(p+"gate", ggml.Q8_0, toyHidden, toyFF)
 				add(p+"up", ggml.Q8_0, toyHidden, toyFF)
