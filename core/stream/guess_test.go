@@ -165,8 +165,12 @@ func TestGuessesBounded(t *testing.T) {
 			}
 			use(t, p, 3, 5)
 			time.Sleep(time.Minute)
-			if w.most > readers {
-				t.Errorf("%d pieces: have %d records on their way at once, want at most %d", pieces, w.most, readers)
+			synctest.Wait()
+			w.mu.Lock()
+			most := w.most
+			w.mu.Unlock()
+			if most > readers {
+				t.Errorf("%d pieces: have %d records on their way at once, want at most %d", pieces, most, readers)
 			}
 			if have := len(w.loaded()); have != 8 {
 				t.Errorf("%d pieces: have %d loads, want 8", pieces, have)
