@@ -60,8 +60,10 @@ func TestPiecesGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := slowPool(t, 8, 3)
 		w.pieces = 4
-		p.Guess(2, []int{0, 1}, 0)
-		time.Sleep(time.Second / 2) // two readers are at expert 0
+		p.Guess(2, []int{0}, 0)
+		time.Sleep(time.Second / 4) // two readers are at expert 0
+		p.Guess(2, []int{1}, 0)
+		time.Sleep(time.Second / 4)
 		begin := time.Now()
 		use(t, p, 2, 5)
 		if took := time.Since(begin); took != 2*time.Second-time.Second/2 && took != 2*time.Second {
