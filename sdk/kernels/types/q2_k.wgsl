@@ -17,17 +17,9 @@ fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
 
 //!include lib/u16.wgsl
 
-fn T_sum(v: vec4<f32>) -> f32 {
-  return (v.x + v.y) + (v.z + v.w);
-}
+//!include lib/sum.wgsl
 
-// The four bytes of w: in an f16's mantissa below 0x6400 they read
-// as 1024 + q.
-fn T_bytes(w: u32) -> vec4<f32> {
-  let even = unpack2x16float((w & 0x00ff00ffu) | 0x64006400u);
-  let odd = unpack2x16float(((w >> 8u) & 0x00ff00ffu) | 0x64006400u);
-  return vec4<f32>(even.x, odd.x, even.y, odd.y) - vec4<f32>(1024.0);
-}
+//!include lib/bytes.wgsl less 1024.0
 
 // The 32 quants of unit g.
 fn T_quants(w: T_raw) -> array<vec4<f32>, 8> {
@@ -70,14 +62,7 @@ fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
 fn T_dot(w: T_raw, g: u32, x: array<vec4<f32>, 8>) -> f32 {
   let q = T_quants(w);
   let dm = T_scale(w, g);
-  var a = q[0] * x[0];
-  a = fma(q[1], x[1], a);
-  a = fma(q[2], x[2], a);
-  a = fma(q[3], x[3], a);
-  var b = q[4] * x[4];
-  b = fma(q[5], x[5], b);
-  b = fma(q[6], x[6], b);
-  b = fma(q[7], x[7], b);
+//!include lib/halves_dot.wgsl
   let xa = T_sum((x[0] + x[1]) + (x[2] + x[3]));
   let xb = T_sum((x[4] + x[5]) + (x[6] + x[7]));
   return (dm.x * T_sum(a) - dm.z * xa) + (dm.y * T_sum(b) - dm.w * xb);

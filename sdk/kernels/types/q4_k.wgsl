@@ -14,30 +14,11 @@ fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
 
 //!include lib/u16.wgsl
 
-fn T_sum(v: vec4<f32>) -> f32 {
-  return (v.x + v.y) + (v.z + v.w);
-}
+//!include lib/sum.wgsl
 
-// The low nibbles of w's four bytes: in an f16's mantissa below 0x6400
-// they read as 1024 + q.
-fn T_low(w: u32) -> vec4<f32> {
-  let even = unpack2x16float((w & 0x000f000fu) | 0x64006400u);
-  let odd = unpack2x16float(((w >> 8u) & 0x000f000fu) | 0x64006400u);
-  return vec4<f32>(even.x, odd.x, even.y, odd.y) - vec4<f32>(1024.0);
-}
+//!include lib/unsigned_nibbles.wgsl
 
-// The high nibbles, left where they are: below 0x5400 they read as 64 + q.
-fn T_high(w: u32) -> vec4<f32> {
-  let even = unpack2x16float((w & 0x00f000f0u) | 0x54005400u);
-  let odd = unpack2x16float(((w >> 8u) & 0x00f000f0u) | 0x54005400u);
-  return vec4<f32>(even.x, odd.x, even.y, odd.y) - vec4<f32>(64.0);
-}
-
-// The unit's scale d * sc and minimum dmin * m, both exact in f32.
-fn T_scale(w: T_raw, g: u32) -> vec2<f32> {
-  let s = T_u16(w.sc, g);
-  return unpack2x16float(w.dm) * vec2<f32>(vec2<u32>(s & 0xffu, (s >> 8u) & 0xffu));
-}
+//!include lib/scale_min.wgsl
 
 fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
   let w = T_fetch(p, g);
@@ -58,14 +39,7 @@ fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
 fn T_dot(w: T_raw, g: u32, x: array<vec4<f32>, 8>) -> f32 {
   let q = w.q;
   let dm = T_scale(w, g);
-  var s = T_low(q.x) * x[0];
-  s = fma(T_low(q.y), x[1], s);
-  s = fma(T_low(q.z), x[2], s);
-  s = fma(T_low(q.w), x[3], s);
-  s = fma(T_high(q.x), x[4], s);
-  s = fma(T_high(q.y), x[5], s);
-  s = fma(T_high(q.z), x[6], s);
-  s = fma(T_high(q.w), x[7], s);
+//!include lib/nibbles_dot.wgsl
   let sx = T_sum(((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7])));
   return dm.x * T_sum(s) - dm.y * sx;
 }

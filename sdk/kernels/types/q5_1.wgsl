@@ -12,32 +12,11 @@ fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
   return T_raw(T[p.x + g], T_word(p.y, g), T_word(p.z, g));
 }
 
-fn T_sum(v: vec4<f32>) -> f32 {
-  return (v.x + v.y) + (v.z + v.w);
-}
+//!include lib/sum.wgsl
 
-// The four bytes of w: in an f16's mantissa below 0x6400 they read
-// as 1024 + q.
-fn T_bytes(w: u32) -> vec4<f32> {
-  let even = unpack2x16float((w & 0x00ff00ffu) | 0x64006400u);
-  let odd = unpack2x16float(((w >> 8u) & 0x00ff00ffu) | 0x64006400u);
-  return vec4<f32>(even.x, odd.x, even.y, odd.y) - vec4<f32>(1024.0);
-}
+//!include lib/bytes.wgsl less 1024.0
 
-// The 32 quants of unit g.
-fn T_quants(w: T_raw) -> array<vec4<f32>, 8> {
-  let q = w.q;
-  let h = w.h;
-  return array<vec4<f32>, 8>(
-    T_bytes((q.x & 0x0f0f0f0fu) | ((h << 4u) & 0x10101010u)),
-    T_bytes((q.y & 0x0f0f0f0fu) | ((h << 3u) & 0x10101010u)),
-    T_bytes((q.z & 0x0f0f0f0fu) | ((h << 2u) & 0x10101010u)),
-    T_bytes((q.w & 0x0f0f0f0fu) | ((h << 1u) & 0x10101010u)),
-    T_bytes(((q.x >> 4u) & 0x0f0f0f0fu) | (h & 0x10101010u)),
-    T_bytes(((q.y >> 4u) & 0x0f0f0f0fu) | ((h >> 1u) & 0x10101010u)),
-    T_bytes(((q.z >> 4u) & 0x0f0f0f0fu) | ((h >> 2u) & 0x10101010u)),
-    T_bytes(((q.w >> 4u) & 0x0f0f0f0fu) | ((h >> 3u) & 0x10101010u)));
-}
+//!include lib/fives.wgsl
 
 fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
   let w = T_fetch(p, g);
@@ -58,14 +37,7 @@ fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
 fn T_dot(w: T_raw, g: u32, x: array<vec4<f32>, 8>) -> f32 {
   let q = T_quants(w);
   let dm = unpack2x16float(w.dm);
-  var s = q[0] * x[0];
-  s = fma(q[1], x[1], s);
-  s = fma(q[2], x[2], s);
-  s = fma(q[3], x[3], s);
-  s = fma(q[4], x[4], s);
-  s = fma(q[5], x[5], s);
-  s = fma(q[6], x[6], s);
-  s = fma(q[7], x[7], s);
+//!include lib/values_dot.wgsl of q
   let sx = T_sum(((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7])));
   return dm.x * T_sum(s) + dm.y * sx;
 }

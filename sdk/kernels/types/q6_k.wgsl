@@ -20,17 +20,9 @@ fn T_fetch(p: vec4<u32>, g: u32) -> T_raw {
 //!include lib/half.wgsl
 //!include lib/u16.wgsl
 
-fn T_sum(v: vec4<f32>) -> f32 {
-  return (v.x + v.y) + (v.z + v.w);
-}
+//!include lib/sum.wgsl
 
-// The four bytes of w, less 32: in an f16's mantissa below 0x6400 they read
-// as 1024 + q.
-fn T_bytes(w: u32) -> vec4<f32> {
-  let even = unpack2x16float((w & 0x00ff00ffu) | 0x64006400u);
-  let odd = unpack2x16float(((w >> 8u) & 0x00ff00ffu) | 0x64006400u);
-  return vec4<f32>(even.x, odd.x, even.y, odd.y) - vec4<f32>(1056.0);
-}
+//!include lib/bytes.wgsl less 1056.0
 
 // The 32 quants, less 32, of unit g.
 fn T_quants(w: T_raw) -> array<vec4<f32>, 8> {

@@ -16,13 +16,6 @@ fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
 
 fn T_dot(w: T_raw, g: u32, x: array<vec4<f32>, 8>) -> f32 {
   let q = w.q;
-  var s = T_low(q.x) * x[0];
-  s = fma(T_low(q.y), x[1], s);
-  s = fma(T_low(q.z), x[2], s);
-  s = fma(T_low(q.w), x[3], s);
-  s = fma(T_high(q.x), x[4], s);
-  s = fma(T_high(q.y), x[5], s);
-  s = fma(T_high(q.z), x[6], s);
-  s = fma(T_high(q.w), x[7], s);
+//!include lib/nibbles_dot.wgsl
   return $scale * ((s.x + s.y) + (s.z + s.w));
 }

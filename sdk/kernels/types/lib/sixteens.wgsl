@@ -23,13 +23,6 @@ fn T_load(p: vec4<u32>, g: u32) -> array<vec4<f32>, 8> {
 fn T_dot(w: T_raw, g: u32, x: array<vec4<f32>, 8>) -> f32 {
   let q = T_quants(w);
   let sc = T_int8s(T_u16(w.sc, g));
-  var a = q[0] * x[0];
-  a = fma(q[1], x[1], a);
-  a = fma(q[2], x[2], a);
-  a = fma(q[3], x[3], a);
-  var b = q[4] * x[4];
-  b = fma(q[5], x[5], b);
-  b = fma(q[6], x[6], b);
-  b = fma(q[7], x[7], b);
+//!include lib/halves_dot.wgsl
   return T_half(w.d, g >> 3u) * (sc.x * T_sum(a) + sc.y * T_sum(b));
 }
