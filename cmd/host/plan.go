@@ -73,6 +73,13 @@ func (c *planCmd) Run(a *app) error {
 	if err := c.engineFlags.check(); err != nil {
 		return err
 	}
+	if err := checkSnapshots(c.Snapshots); err != nil {
+		return err
+	}
+	sampler, err := sample.New(sample.Params{Temp: c.Temp, TopK: c.TopK})
+	if err != nil {
+		return err
+	}
 	r := &planReport{KV: c.KV, Evict: c.Evict.String(), Limits: limits, Curve: []planPoint{}, RAMCache: uint64(c.RAMCache), readers: c.Readers, depth: int(c.Lookahead)}
 	if r.readers <= 0 {
 		r.readers = engine.DefaultReaders()
@@ -88,7 +95,7 @@ func (c *planCmd) Run(a *app) error {
 	}
 	p := poolOnly(demand)
 	if c.Model != "" || c.Store != "" {
-		if p, err = c.plan(a, r); err != nil {
+		if p, err = c.plan(a, r, engine.Options{Top: sampler.Needs(), Snapshots: c.Snapshots}); err != nil {
 			return err
 		}
 	}
@@ -149,8 +156,8 @@ func poolOnly(d *simulate.Demand) *planner {
 	}}
 }
 
-// plan asks the model's plugin and fills in what is known of model and device.
-func (c *planCmd) plan(a *app, r *planReport) (*planner, error) {
+// plan asks the model's plugin and fills in what is known of model and device. What is planned for is o and the flags.
+func (c *planCmd) plan(a *app, r *planReport, o engine.Options) (*planner, error) {
 	f, err := c.open()
 	if err != nil {
 		return nil, err
@@ -165,14 +172,7 @@ func (c *planCmd) plan(a *app, r *planReport) (*planner, error) {
 		return nil, err
 	}
 	defer process.Close()
-	sampler, err := sample.New(sample.Params{Temp: c.Temp, TopK: c.TopK})
-	if err != nil {
-		return nil, err
-	}
-	if err := checkSnapshots(c.Snapshots); err != nil {
-		return nil, err
-	}
-	header, options := store.Header(f.File), c.engineFlags.options(engine.Options{Top: sampler.Needs(), Snapshots: c.Snapshots}, 0)
+	header, options := store.Header(f.File), c.engineFlags.options(o, 0)
 	ask := func(ctx, chunk int, kv string) (*engine.Planned, error) {
 		o := options
 		o.Context, o.Chunk, o.KVF32 = ctx, chunk, kv == "f32"
