@@ -46,8 +46,7 @@ func (p *Pool) DropGuesses(picked int) {
 			kept.push(l)
 			continue
 		}
-		p.counters[l.bank.counters+l.id/l.bank.experts].Wasted++
-		p.finish(l, errUnwanted)
+		p.abandon(l)
 	}
 	p.guesses = kept
 	for l := p.stale(picked); l != nil; l = p.stale(picked) {
@@ -68,9 +67,11 @@ func (p *Pool) stale(picked int) *load {
 	return nil
 }
 
-// abandon ends a guess that was given up, once no piece of it is being read.
+// abandon ends a guess that was given up, begun or not, once no piece of it is being read.
 func (p *Pool) abandon(l *load) {
-	_ = l.transfer.End(errUnwanted)
+	if l.transfer != nil {
+		_ = l.transfer.End(errUnwanted)
+	}
 	p.counters[l.bank.counters+l.id/l.bank.experts].Wasted++
 	p.finish(l, errUnwanted)
 }
